@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final, Literal, get_args
 
 from tests.properties.sentences import SLOTS, SUBJECTS, Form, Meaning, Slot
-from tests.properties.steps import Kind, Order, Said, Step, Turn, on_day
+from tests.properties.steps import START, Kind, Order, Said, Step, Turn, on_day
 from tests.properties.truth import Statement, Truth, effects, truth_after
 
 Feature = Literal[
@@ -25,6 +25,8 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("end", "again", "people", "greedy"),
     ("plan", "detail", "timer"),
     ("term", "again", "timer"),
+    ("term", "greedy"),
+    ("again", "several"),
     ("denial", "detail", "end"),
     ("detail", "slotless", "far"),
     ("doubt", "settle", "end", "denial"),
@@ -124,6 +126,12 @@ def is_keyed(truth: Truth, meaning: Meaning) -> bool:
     return known is not None and not (known.told[0].said.slotless or known.told[0].said.far)
 
 
+def is_news(truth: Truth, meaning: Meaning, at: datetime) -> bool:
+    """Whether a sentence changes what is known."""
+    is_new = meaning.holds and truth.current(meaning.topic) is None
+    return is_new or any(effects(Statement(Said(meaning, None), at, ""), truth.open()))
+
+
 def is_less_than_known(truth: Truth, meaning: Meaning) -> bool:
     """Whether more is known of a value than a sentence says of it."""
     known = truth.current(meaning.topic)
@@ -180,12 +188,19 @@ class _Teller:
 
     def _turn(self) -> Turn | None:
         truth = truth_after(self._steps)
+        last = self._steps[-1] if self._steps else None
+        if isinstance(last, Turn) and "late" not in self._features and self._has("doubt", 0.3):  # the same, sent again
+            self._day = (last.at - START) / timedelta(days=1) + 0.003
+            return replace(last, name=f"t{len(self._steps)}", at=self._now, arrives=self._now)
         in_run = self._has("run", 0.6)
         said: list[Said] = []
         for _ in range(2 if self._has("several") else 1):
             person, slot = self._random.choice(self._people), self._random.choice(self._slots)
             if any(one.meaning.topic[:2] == (person, slot.key) for one in said):
                 continue
+            if not said and self._has("several", 0.3) and (plain := self._said_plainly(truth)):
+                said = [replace(plain, wording=plain.wording + more) for more in (1, 2)]  # the same in other words
+                break
             if slot.single_valued and self._has("corrected"):
                 told = {one.topic[2] for one in truth.episodes() if one.topic[:2] == (person, slot.key)}
                 free = [value for value in slot.values if value not in told]
@@ -197,8 +212,11 @@ class _Teller:
                     self._said(truth, Meaning(person, slot.key, right, "correction")),
                 ]
                 continue
+            again = self._again(truth, person, slot) if self._has("again") else None
             meaning = self._meaning(truth, person, slot, in_run=in_run)
-            if meaning is not None:
+            if again is not None:
+                said.append(again)
+            elif meaning is not None:
                 said.append(self._said(truth, meaning))
         if not said:
             return None
@@ -216,6 +234,12 @@ class _Teller:
             recalled=self._recalled() if self._has("recalled") else (),
         )
 
+    def _said_plainly(self, truth: Truth) -> Said | None:
+        """The first telling of a known value that is told in no more than plain words."""
+        told = [one.told[0].said for one in truth.open() if one.confidence and one.begins <= self._now]
+        plain = [one for one in told if one.meaning == Meaning(*one.meaning.topic) and not (one.slotless or one.far)]
+        return self._random.choice(plain) if plain else None
+
     def _recalled(self) -> tuple[str, ...]:
         texts = [one.text for step in self._steps if isinstance(step, Turn) for one in step.said]
         return (self._random.choice(texts),) if texts else ()
@@ -223,12 +247,19 @@ class _Teller:
     def _knows(self, truth: Truth, person: str, slot: Slot, value: str) -> bool:
         return any(one.topic == (person, slot.key, value) for one in truth.open())
 
+    def _again(self, truth: Truth, person: str, slot: Slot) -> Said | None:
+        """What was said of a key in the same words, mostly where it tells something new now."""
+        said = [
+            one for step in self._steps if isinstance(step, Turn) for one in step.said if one.certainty == "explicit"
+        ]
+        known = [one for one in said if one.meaning.topic[:2] == (person, slot.key)]
+        known = [one for one in known if not (one.meaning.begins or one.meaning.until or one.slotless or one.far)]
+        known = [one for one in known if "detail" in self._forms or not one.meaning.details]
+        news = [one for one in known if is_news(truth, one.meaning, self._now)]
+        share = 0.4 if "immutable" in self._features else 0.8
+        return self._random.choice(news if news and self._random.random() < share else known) if known else None
+
     def _meaning(self, truth: Truth, person: str, slot: Slot, *, in_run: bool) -> Meaning | None:
-        if self._has("again"):
-            known = [one.meaning for step in self._steps if isinstance(step, Turn) for one in step.said]
-            again = [one for one in known if not (one.begins or one.until) and one.topic[:2] == (person, slot.key)]
-            if again:
-                return self._random.choice(again)
         if in_run:
             options = list(_options(truth.run or Truth(), person, slot, self._now))
         else:
@@ -242,7 +273,7 @@ class _Teller:
         return Said(
             meaning,
             self._subjects[meaning.person],
-            wording=self._random.choice([0, 0, 1]),
+            wording=self._random.choice([0, 0, 0, 1, 2]),
             certainty="speculation" if doubted and self._has("doubt", 0.6) else "explicit",
             slotless=bool(meaning.details) and is_keyed(truth, meaning) and self._has("slotless"),
             far=meaning.slot.single_valued and meaning.form == "change" and self._has("far"),
@@ -362,7 +393,7 @@ def _options(truth: Truth, person: str, slot: Slot, now: datetime) -> Iterator[M
         yield from (said(value, details=frozenset({detail})) for detail in slot.details)
         yield said(value, details=frozenset(slot.details))
         if not is_ending and not plans:
-            yield said(value, "announcement", until=_day(now, 15))
+            yield from (said(value, "announcement", until=_day(now, 15)) for _ in slot.values)
     for one in plans:
         value, begins = one.topic[2], one.meaning.begins
         yield from (said(value, "call_off", begins=begins), said(value, begins=begins))

@@ -1,0 +1,105 @@
+"""Faults of decisions that a review put in or found: each as a rule would be if somebody forgot a part of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mnemolog.streams import ends
+from mnemolog.streams.resolution import classify, decide, events, guards, later_ends, overwrites
+from mnemolog.streams.resolution.events import EventBuilder
+from mnemolog.streams.stages import promote
+from mnemolog.streams.text import differences
+from tests.properties.faults.patches import PatchedPlaces
+
+
+def _unguarded(guard: str, *verdicts: str) -> PatchedPlaces:
+    right = guards.find_guard
+
+    def find(verdict: Any, *rest: Any, **more: Any) -> Any:
+        found = right(verdict, *rest, **more)
+        return None if found == guard and verdict in verdicts else found
+
+    return [(overwrites, "find_guard", find)]
+
+
+def high_risk_ends_are_not_guarded() -> PatchedPlaces:
+    return _unguarded("high_risk", "RETRACT")
+
+
+def stays_end_lasting_values() -> PatchedPlaces:
+    return _unguarded("lasting_value", "REPLACE")
+
+
+def an_end_of_one_ends_another() -> PatchedPlaces:
+    return [(decide, "_OF_ONE_SUBJECT", decide._OF_ONE_SUBJECT - {"RETRACT"})]
+
+
+def anything_confirms() -> PatchedPlaces:
+    return [(module, "supports", lambda *_: True) for module in (events, overwrites)]
+
+
+def a_resend_confirms() -> PatchedPlaces:
+    return [(events, "_is_resend", lambda *_: False)]
+
+
+def merges_lose_announced_ends() -> PatchedPlaces:
+    return [(ends._CommitEnds, "_inherited_ends", lambda *_: iter(()))]
+
+
+def a_promoted_human_word_is_ordinary() -> PatchedPlaces:
+    right = promote._statement
+
+    def ordinary(*given: Any) -> Any:
+        found = right(*given)
+        return found.model_copy(update={"original": found.original.model_copy(update={"authority": "extracted"})})
+
+    return [(promote, "_statement", ordinary)]
+
+
+def a_merge_has_the_slot_of_the_statement() -> PatchedPlaces:
+    right: Callable[..., Any] = EventBuilder.merged_fact
+
+    def merged(self: EventBuilder, *given: Any, **more: Any) -> Any:
+        slot = {name: getattr(self.fact, name) for name in ("key", "value", "single_valued", "category")}
+        return right(self, *given, **more).model_copy(update=slot)
+
+    return [(EventBuilder, "merged_fact", merged)]
+
+
+def a_turn_confirms_twice() -> PatchedPlaces:
+    right = classify.TurnState.apply
+
+    def apply(self: classify.TurnState, *given: Any, **more: Any) -> None:
+        right(self, *given, **more)
+        self.confirmed_ids.clear()
+
+    return [(classify.TurnState, "apply", apply)]
+
+
+def ends_end_nothing() -> PatchedPlaces:
+    right = decide._apply_llm_decision
+
+    def beside(builder: EventBuilder, decision: Any) -> Any:
+        if decision.reply.verdict in ("RETRACT", "EXPIRE"):
+            return (builder.added(builder.decision("model", decision.reply.reason, decision)),)
+        return right(builder, decision)
+
+    return [(decide, "_apply_llm_decision", beside), (later_ends, "_effective", lambda *_: iter(()))]
+
+
+def an_event_is_a_sentence() -> PatchedPlaces:
+    def may_repeat(matched: Any, known: Any, _thresholds: Any, _rules: Any, user_names: Any = ()) -> bool:
+        same_terms = differences.same_terms(matched.fact, known)
+        return same_terms and not differences.subjects_differ(matched.fact, known, user_names)
+
+    return [(classify, "may_repeat", may_repeat)]
+
+
+def a_repetition_brings_nothing() -> PatchedPlaces:
+    return [(events, "says_more", lambda *_: False)]
+
+
+def capitals_of_names_do_not_count() -> PatchedPlaces:
+    def equivalent(one: str, other: str) -> bool:
+        return differences.words_of(one) == differences.words_of(other)
+
+    return [(classify, "texts_equivalent", equivalent)]
