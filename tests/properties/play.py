@@ -154,10 +154,15 @@ class Player:
         assert found, self._told(f"{topic} is not listed")
         return found[0]
 
-    async def faults(self) -> Any:
+    async def faults(self) -> Any:  # noqa: C901 -- one reader after another
         """What readers show that is not so, now and as of earlier times."""
         for refused in self._refused:
             yield refused
+        for commit in self._owner.commits:  # nobody's own words, or a second time in a turn, make a fact surer
+            sure = [event.target for event in commit.events if event.event == "fact_confirmed"]
+            own = [event.new_fact.fact_id for event in commit.events if event.new_fact]
+            if len(set(sure)) < len(sure) or set(sure) & set(own):
+                yield f"{commit.source_id} confirms what it has said itself"
         steps, now = self._history.steps, self._harness.now
         truths = [truth_after(steps[: place + 1]) for place in range(len(steps))]
         if not truths:

@@ -126,6 +126,11 @@ def is_keyed(truth: Truth, meaning: Meaning) -> bool:
     return known is not None and not (known.told[0].said.slotless or known.told[0].said.far)
 
 
+def is_plain(said: Said) -> bool:
+    """Whether a sentence says that a value holds, and nothing else."""
+    return said == Said(Meaning(*said.meaning.topic), said.subject, said.wording)
+
+
 def is_news(truth: Truth, meaning: Meaning, at: datetime) -> bool:
     """Whether a sentence changes what is known."""
     is_new = meaning.holds and truth.current(meaning.topic) is None
@@ -198,9 +203,6 @@ class _Teller:
             person, slot = self._random.choice(self._people), self._random.choice(self._slots)
             if any(one.meaning.topic[:2] == (person, slot.key) for one in said):
                 continue
-            if not said and self._has("several", 0.3) and (plain := self._said_plainly(truth)):
-                said = [replace(plain, wording=plain.wording + more) for more in (1, 2)]  # the same in other words
-                break
             if slot.single_valued and self._has("corrected"):
                 told = {one.topic[2] for one in truth.episodes() if one.topic[:2] == (person, slot.key)}
                 free = [value for value in slot.values if value not in told]
@@ -218,6 +220,8 @@ class _Teller:
                 said.append(again)
             elif meaning is not None:
                 said.append(self._said(truth, meaning))
+                if slot.single_valued and self._has("several") and is_plain(said[-1]):  # the same in other words
+                    said.append(replace(said[-1], wording=said[-1].wording + 1))
         if not said:
             return None
         days = self._random.choice([2, 5, 12]) if self._has("late") else 0
@@ -233,12 +237,6 @@ class _Teller:
             ahead=self._has("ahead"),
             recalled=self._recalled() if self._has("recalled") else (),
         )
-
-    def _said_plainly(self, truth: Truth) -> Said | None:
-        """The first telling of a known value that is told in no more than plain words."""
-        told = [one.told[0].said for one in truth.open() if one.confidence and one.begins <= self._now]
-        plain = [one for one in told if one.meaning == Meaning(*one.meaning.topic) and not (one.slotless or one.far)]
-        return self._random.choice(plain) if plain else None
 
     def _recalled(self) -> tuple[str, ...]:
         texts = [one.text for step in self._steps if isinstance(step, Turn) for one in step.said]

@@ -180,7 +180,7 @@ class Truth:
                 if new.at > pending.at and not is_resent and not pending.waits_for_human:
                     pending.state = "told"
                 else:
-                    new.state = "void"  # a mention of what waits
+                    new.state, new.concerns = "void", pending.concerns  # a mention of what waits
                     return
         ended = [
             (one.told[0], one.human) for one, how in effects(new, self.episodes(new)) if self._is_guarded(new, one, how)
