@@ -328,14 +328,18 @@ class _CommitEnds:
         return event.model_copy(update={"moved_ends": moved}) if moved else event
 
     def _freed_ids(self, event: MemoryEvent) -> list[UUID]:
-        """The facts that were ended by a fact that the event withdraws."""
+        """The facts that were ended by a fact that the event withdraws.
+
+        A text that a command replaced does not come back where the text in its place is deleted.
+        """
         disbelieved = set(event.disbelieved_ids)
+        replaced = {one.fact_id for one in self._ended.values() if one.by_command and event.event == "fact_retracted"}
         return [
             fact_id
             for fact_id, ender in self._enders.items()
             if ender in disbelieved
             and fact_id in self._values
-            and fact_id not in disbelieved | self._restored | set(event.named_ids)
+            and fact_id not in disbelieved | self._restored | replaced | set(event.named_ids)
             and not self._rules.stays_ended(self._values[fact_id])
         ]
 

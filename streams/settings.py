@@ -116,6 +116,10 @@ class StreamsSettings(PostgresSettings):
     structured_output: Literal["json_schema", "json_object", "none"] = Field(
         default="json_schema", description="how the server is asked for structured output"
     )
+    leave_out: tuple[Literal["temperature", "seed", "response_format", "dimensions", "encoding_format"], ...] = Field(
+        default=(),
+        description="parameters not sent to the server (a JSON list); one that it refuses by name is left out anyway",
+    )
     prices: tuple[ModelPrice, ...] = Field(
         default=(),
         description="what models cost, a JSON list: each with `model` (a name, `*` for any letters), and money for a "

@@ -27,6 +27,9 @@ def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> Entit
         return None
     if one.entity_id == other.entity_id:
         return "same"
+    owners = (key.rpartition(" ")[2] for entity in (one, other) for key in entity.keys("tie"))
+    if not {str(one.entity_id), str(other.entity_id)}.isdisjoint(owners):  # nobody is a friend of theirs
+        return "other"
     if any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
         return None
     if other.entity_id in one.possible_twins or one.entity_id in other.possible_twins:

@@ -32,7 +32,7 @@ from mnemolog.schemas.facts import (
     Original,
     Statement,
 )
-from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Guard, Verdict, WeighedCandidate
+from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Guard, Verdict, WeighedCandidate, answered_by
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends import same_value
@@ -206,7 +206,7 @@ class EventBuilder:
         weighed = (WeighedCandidate(fact_id=known.fact_id, similarity=known.similarity) for known in self.candidates)
         asked = llm_decision or AskedConflict()
         return Decision(
-            by=by,
+            by=answered_by(asked.model) if by == "model" else by,
             reason=reason,
             candidates=tuple(weighed),
             model=asked.model,
@@ -281,6 +281,7 @@ class EventBuilder:
             speaker=self.speaker,
             authority=(self.original or self.context).authority,
             said_at=self._own_time(self.statement_context.said_at),
+            metadata=None if self.original is None else self.original.metadata,
             vector=self.vector,
         )
 
