@@ -121,6 +121,7 @@ class UndoPlan:
                 self._events_by_fact.setdefault(fact_id, []).append(event)
         self._states = {fact_id: stored.state for fact_id, stored in history.facts.items()}
         self._in_effect = {event.original.event_id for event in history.events if event.is_latest and event.enables}
+        self._reverted: set[UUID] = set()
 
     def dependent_events(self, events: Collection[LoggedEvent]) -> list[LoggedEvent]:
         """The later events in effect that depend on `events` and are not among them, in the log's order.
@@ -141,6 +142,7 @@ class UndoPlan:
     def revert(self, event: LoggedEvent) -> tuple[Reversal, ...]:
         """What becomes of the facts that the event added or changed."""
         (self._in_effect.discard if event.enables else self._in_effect.add)(event.original.event_id)
+        self._reverted.add(event.event_id)
         return tuple(self._reversal(fact_id, event) for fact_id in sorted(event.affected_fact_ids))
 
     def _depends_on(self, later: LoggedEvent, event: LoggedEvent, fact_id: UUID) -> bool:
@@ -178,7 +180,7 @@ class UndoPlan:
     def _restored(self, fact_id: UUID, event: LoggedEvent, now: FactState) -> FactState:
         change = self._changes[event.event_id, fact_id]
         state = change.before if change.changes_state else now
-        if _mention_state(now) == _mention_state(change.after):
+        if _mention_state(now) == _mention_state(change.after) and not self._was_mentioned_since(fact_id, event):
             return state.model_copy(update=_mention_state(change.before))
         return state.model_copy(
             update={
@@ -186,6 +188,16 @@ class UndoPlan:
                 "confidence": _confidence_without(now.confidence, change),
                 "last_confirmed_at": self._last_mention(fact_id),
             }
+        )
+
+    def _was_mentioned_since(self, fact_id: UUID, event: LoggedEvent) -> bool:
+        """Whether a later event that this plan has not reverted changed the fact's mentions: the sum may be as before."""
+        return any(
+            self._changes[later.event_id, fact_id].is_mention
+            for later in self._events_by_fact[fact_id]
+            if later.position > event.position
+            and later.event_id not in self._reverted
+            and (later.event_id, fact_id) in self._changes
         )
 
     def _last_mention(self, fact_id: UUID) -> datetime | None:
