@@ -15,11 +15,15 @@ from mnemolog.schemas.command import MAX_ITEMS
 from mnemolog.schemas.events import DecisionUndone
 from mnemolog.schemas.facts import OPEN_STATUSES, FactState, Reversal
 from mnemolog.schemas.stored import EventHistory, LoggedEvent
-from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, Events
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError
 
 MENTION_EVENTS: Final = ("fact_skipped", "fact_confirmed")
 INDEPENDENT_EVENTS: Final = (*MENTION_EVENTS, "fact_added")
 """What only mentions a fact, or names it as the end of late news, does not depend on it: such an end is taken back."""
+NOT_UNDONE: Final = {
+    "policy_set": "a policy cannot be undone: set the policy that should apply",
+    "subjects_changed": "it follows from a change of entities: undo the command that made that",
+}
 MAX_LISTED_EVENTS: Final = 12
 MAX_QUOTED_CHARACTERS: Final = 60  # characters of a text in a refusal
 _MENTION_FIELDS: Final = {"mention_count", "last_confirmed_at", "confidence"}
@@ -46,7 +50,7 @@ class FactChange:
         return _mention_state(self.before) != _mention_state(self.after)
 
 
-def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventHistory) -> Events:
+def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventHistory) -> tuple[DecisionUndone, ...]:
     """Undo events, the latest first. Raises `CommandRefusedError` while other events in effect depend on them.
 
     Undoing the undo of an undo undoes, once more, the original decision.
@@ -82,9 +86,9 @@ def undoable_events(selected_events: Sequence[LoggedEvent]) -> Sequence[LoggedEv
     if not selected_events:
         detail = "no decision of this scope matches: check the id or the model, and the scope"
         raise CommandRefusedError("nothing_to_undo", detail)
-    decisions = [event for event in selected_events if event.event != "policy_set"]
+    decisions = [event for event in selected_events if event.event not in NOT_UNDONE]
     if not decisions:
-        raise CommandRefusedError("nothing_to_undo", "a policy cannot be undone: set the policy that should apply")
+        raise CommandRefusedError("nothing_to_undo", NOT_UNDONE[selected_events[0].event])
     return decisions
 
 
@@ -148,6 +152,8 @@ class UndoPlan:
     def _depends_on(self, later: LoggedEvent, event: LoggedEvent, fact_id: UUID) -> bool:
         if later.position <= event.position or not later.is_latest or self._has_no_net_effect(later, event):
             return False
+        if later.event == "subjects_changed":  # what is restored is held against the entities that hold now
+            return False
         change, more = self._changes.get((event.event_id, fact_id)), self._changes.get((later.event_id, fact_id))
         if (
             not event.enables
@@ -191,7 +197,7 @@ class UndoPlan:
         )
 
     def _was_mentioned_since(self, fact_id: UUID, event: LoggedEvent) -> bool:
-        """Whether a later event that this plan has not reverted changed the fact's mentions: the sum may be as before."""
+        """Whether a later event that this plan has not reverted changed the mentions: their sum may be as before."""
         return any(
             self._changes[later.event_id, fact_id].is_mention
             for later in self._events_by_fact[fact_id]

@@ -10,8 +10,8 @@ from mnemolog.projections.queries.scope_filter import read_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write import entity_writer
-from mnemolog.projections.write.entity_fold import CurrentState
 from mnemolog.schemas.entity_events import EntitySplit
+from mnemolog.schemas.entity_state import CurrentState
 from mnemolog.streams.commands.entities import EntityContext
 from tests.properties.faults.patches import PatchedPlaces
 
