@@ -77,7 +77,15 @@ if TYPE_CHECKING:
         ModelCost,
         OverwriteCounts,
     )
-    from mnemolog.projections.queries.results import EventResult, Fact, Profile, StageCost, Tokens, WriteResult
+    from mnemolog.projections.queries.results import (
+        EventResult,
+        Fact,
+        FoundFact,
+        Profile,
+        StageCost,
+        Tokens,
+        WriteResult,
+    )
     from mnemolog.projections.queries.trace import (
         BackgroundEntity,
         BackgroundFact,
@@ -150,6 +158,7 @@ __all__ = [
     "FailedTurn",
     "FeedbackFigures",
     "ForbiddenTopic",
+    "FoundFact",
     "HeldOverwrites",
     "History",
     "Hit",
@@ -288,7 +297,15 @@ _MODULES: Final = {
         "ModelCost",
         "OverwriteCounts",
     ),
-    "projections.queries.results": ("EventResult", "Fact", "Profile", "StageCost", "Tokens", "WriteResult"),
+    "projections.queries.results": (
+        "EventResult",
+        "Fact",
+        "FoundFact",
+        "Profile",
+        "StageCost",
+        "Tokens",
+        "WriteResult",
+    ),
     "projections.queries.trace": (
         "BackgroundEntity",
         "BackgroundFact",

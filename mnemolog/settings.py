@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import SettingsError as UnreadableError
 
 from mnemolog.errors import SettingsError
-from mnemolog.schemas.base import Identifier
+from mnemolog.schemas.base import Fraction, Identifier
 from mnemolog.schemas.scope import check_tenant
 from mnemolog.streams.settings import StreamsSettings
 
@@ -24,6 +24,11 @@ class Settings(StreamsSettings):
     data_dir: Path = Field(default=Path(".mnemolog"), description="folder of the embedded Kafka and Postgres")
     tenant: Annotated[Identifier, AfterValidator(check_tenant)] = Field(
         default="default", description="tenant of clients and commands that name none"
+    )
+    min_confidence: Fraction | None = Field(
+        default=None,
+        description="confidence below which a search of a client leaves facts out, and a context takes them for "
+        "doubtful, unless a call says otherwise; without it a search leaves none out, and a context takes 0.5",
     )
 
 

@@ -136,7 +136,8 @@ def no_hit_sentence(missed: ScopeCount) -> str:
 
 _ID_PHRASES: Final = {"user_id": "a user", "agent_id": "an agent", "app_id": "an app", "run_id": "a run"}
 _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
-    "excerpt_not_found": "left out: the excerpt that should prove it does not occur in the turn{near}",
+    "excerpt_not_found": "left out: the excerpt that should prove it {detail}{near}",
+    "unfounded": "left out: {detail}{near}",
     "invalid_fact": "left out: no reply of the model stated it in a valid form{near}",
     "near_duplicate": "left out: another statement of the same turn says nearly the same{near}",
     "recalled": "left out: it only echoes memory that was in the prompt, which is no evidence{near}",

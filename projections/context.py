@@ -65,7 +65,8 @@ def context_entries(
     """Each fact once, in the order in which they get room: by section and rank, those that are doubtful last.
 
     Hits keep their order; behind them, facts of the profile go by importance, confidence and the last mention. A soft
-    preference that is a hit is relevant, and so is health that is no fact of the profile.
+    preference that is a hit is relevant, and so are health that is no fact of the profile and what only ends or denies
+    something.
     """
     places: dict[UUID, tuple[Section, Fact]] = {}
     for section, fact in _placed(profile_facts, hits):
@@ -85,6 +86,7 @@ def _placed(profile_facts: Iterable[Fact], hits: Iterable[Fact]) -> Iterator[tup
     for fact in hits:
         section = SECTION_OF_CATEGORY.get(fact.category, "relevant")
         passes = section == "preferences" or (fact.category == "health" and fact.fact_id not in lasting)
+        passes = passes or fact.action_hint == "retract"
         yield ("relevant" if passes else section), fact
     for fact in sorted(lasting.values(), key=_profile_place):
         yield SECTION_OF_CATEGORY.get(fact.category, "relevant"), fact
@@ -315,7 +317,7 @@ class ContextFact:
 class ContextSummary:
     """A summary of an entity in a context, written from the facts `fact_ids`.
 
-    `changed` facts have ended or are new since.
+    `changed` facts are new since.
     """
 
     entity_id: UUID

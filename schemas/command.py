@@ -93,17 +93,20 @@ CommandText = Annotated[
 
 
 class Edit(Record):
-    """A fact and its new text; key and all else stay as they are unless given.
+    """A fact, or a former version of it, and its new text; key and all else stay as they are unless given.
 
-    Without `value` the value is read from the new text where that is clear, else the fact has none; "" clears it.
-    `true_from` is since when the new text is true; without it, that is read from a date in whose place the text has
-    another one.
+    A text that has nothing in common with the old one states another fact: of key, category and all else it has what
+    is given. Without `value` the value is read from the new text where that is clear, else the fact has none; "" clears
+    it. Without `metadata` those of the fact stay. `true_from` is since when the new text is true; without it, that is
+    read from a date in whose place the text has another one.
     """
 
     fact_id: UUID
     text: CommandText
     key: Slot | None = None
     value: Text | None = None
+    category: Slot | None = Field(default=None, exclude_if=lambda category: category is None)
+    metadata: Metadata | None = Field(default=None, exclude_if=lambda metadata: metadata is None)
     true_from: Timestamp | None = None
 
 

@@ -161,8 +161,8 @@ class EntityLink(Record):
 
     `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
     name could have meant as well; `compared_by` is how they were found, where that was not by words. `reason` is that
-    of the model that was asked which entity the name means. `type` is what the source says that the entity is, where
-    nobody had said it before.
+    of the model that was asked which entity the name means, or what speaks against the compared entities. `type` is
+    what the source says that the entity is, where nobody had said it before.
     """
 
     entity_id: UUID

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Fraction, Identifier, Record, Text, Timestamp, normalise
+from mnemolog.schemas.base import Count, Fraction, Identifier, Metadata, Record, Text, Timestamp, normalise
 from mnemolog.schemas.entities import (
     MAX_ENTITIES,
     MAX_RELATIONS,
@@ -173,6 +173,7 @@ class Original(Record):
     confidence: Fraction
     speaker: Text | None = None
     authority: Authority = "extracted"
+    metadata: Metadata | None = Field(default=None, exclude_if=lambda metadata: metadata is None)
 
 
 class MatchedFact(EmbeddedFact):
@@ -193,7 +194,7 @@ class NewFact(ExtractedFact):
     """A fact as it enters the log: with its id, its times, its first confidence and its vector.
 
     `said_at` is when it was last said, where that is not the time of its source: a merged fact is as new as the newest
-    of its parents.
+    of its parents. `metadata` are its own, where they are not those of its source: an edited fact keeps them.
     """
 
     fact_id: UUID
@@ -202,6 +203,7 @@ class NewFact(ExtractedFact):
     speaker: Text | None = None
     authority: Authority = "extracted"
     said_at: Timestamp | None = Field(default=None, exclude_if=lambda said_at: said_at is None)
+    metadata: Metadata | None = Field(default=None, exclude_if=lambda metadata: metadata is None)
     vector: Vector
 
 

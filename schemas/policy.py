@@ -46,6 +46,8 @@ _Amount = Annotated[float, Field(ge=0)]
 HIGH_RISK: Final[tuple[str, ...]] = ("identity", "health", "finance")
 """Categories or keys whose overwrite needs a confidence of `CONFIRM_BELOW` (Mem Skill, safety requirements)."""
 CONFIRM_BELOW: Final = 0.90
+RESEND_WINDOW: Final = 600.0
+"""Seconds: longer than clients try again, shorter than people take to say a thing once more."""
 SINGLE_VALUED: Final[frozenset[str]] = frozenset(
     {
         *("name", "full_name", "first_name", "last_name", "nickname", "age", "birthday", "birth_date", "birth_place"),
@@ -184,6 +186,7 @@ class EffectivePolicy:
     add_only: bool = False
     confidence: ConfidencePreset = "standard"
     confirm_below: float = CONFIRM_BELOW
+    resend_window: float = RESEND_WINDOW
     high_risk: tuple[str, ...] = HIGH_RISK
     single_valued: tuple[str, ...] = ()
     min_importance: float = 0.0

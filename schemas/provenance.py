@@ -1,6 +1,6 @@
 """How a decision came about and what it cost."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -17,7 +17,15 @@ OmissionReason = Literal[
 """Why an extraction leaves out a sentence that it has read: what the sentence is, or that there is too much of it."""
 DropReason = (
     OmissionReason
-    | Literal["excerpt_not_found", "invalid_fact", "near_duplicate", "recalled", "below_importance", "never_stored"]
+    | Literal[
+        "excerpt_not_found",
+        "unfounded",
+        "invalid_fact",
+        "near_duplicate",
+        "recalled",
+        "below_importance",
+        "never_stored",
+    ]
 )
 Verdict = Literal["ADD", "KEEP", "MERGE", "REPLACE", "CONTRADICT", "EXTEND", "SIMILAR", "RETRACT", "EXPIRE"]
 """What a reader of two statements can say of them."""
@@ -48,12 +56,16 @@ class Origin(Record):
 
 
 class DroppedStatement(Record):
-    """A statement that became no fact, and why; `excerpt` is how it was said, `similarity` where one was too near."""
+    """A statement that became no fact, and why; `excerpt` is how it was said, `similarity` where one was too near.
+
+    `detail` says in words what of it was not said.
+    """
 
     text: Text
     reason: DropReason
     similarity: float | None = None
     excerpt: Text = ""
+    detail: Text = Field(default="", exclude_if=lambda detail: not detail)
 
 
 Emotion = Literal["joy", "love", "gratitude", "surprise", "sadness", "anger", "fear", "disgust", "shame", "neutral"]
@@ -147,17 +159,24 @@ class FactSnapshot:
     true_from: Timestamp
 
 
-DecidedBy = Literal["threshold", "hash", "model", "fallback", "policy", "application", "human", "timer"]
+DecidedBy = Literal["threshold", "hash", "model", "rule", "fallback", "policy", "application", "human", "timer"]
+RULES_PREFIX: Final = "rules-"
+"""Begins the names of providers that answer by rules: to ask them is no call of a language model."""
+
+
+def answered_by(model: str | None) -> Literal["model", "rule"]:
+    """Who decides by the answer of a provider of this name."""
+    return "rule" if model is not None and model.startswith(RULES_PREFIX) else "model"
 
 
 class Decision(Record):
     """Why this event and no other.
 
-    `by` is what decided: a rule of the thresholds, equal words, a model with its prompt, a fallback where no valid
-    reply could be had, a policy, a command of an application or of a human, or the timer. `candidates` are the known
-    facts that were looked up, and `shown` those that the question was about: a model was shown them, and what is kept
-    as unresolved stands beside them. `verdict` is what the model said; `guard` the rule that blocked or held it;
-    `before` are the targets as they were.
+    `by` is what decided: a rule of the thresholds, equal words, a model with its prompt, the offline rules, a fallback
+    where no valid reply could be had, a policy, a command of an application or of a human, or the timer. `candidates`
+    are the known facts that were looked up, and `shown` those that the question was about: a model was shown them, and
+    what is kept as unresolved stands beside them. `verdict` is what the model said; `guard` the rule that blocked or
+    held it; `before` are the targets as they were.
     """
 
     by: DecidedBy

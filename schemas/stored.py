@@ -6,7 +6,7 @@ Known facts, entities, their events, replies and background.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from mnemolog.schemas.base import Count, Identifier, Record, Text, Timestamp
@@ -35,6 +35,7 @@ class StoredFact:
     true_from: datetime
     speaker: str | None
     authority: Authority
+    metadata: Mapping[str, Any]
     state: FactState
 
     @property
@@ -81,7 +82,7 @@ class PromotableFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCase:
-    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `said_at` is its source's time.
+    """An overwrite that is held back: `fact_id` would do `action` to `targets`. `speaker` said it at `said_at`.
 
     `successors` are what merged or corrected targets have become: `fact_id` was not shown them and would not end them.
     """
@@ -93,6 +94,7 @@ class PendingCase:
     ended_at: datetime | None
     needs_human: bool
     said_at: datetime
+    speaker: str | None = None
     authority: Authority = "extracted"
 
 
@@ -128,13 +130,14 @@ class EndedFact:
     `earlier_end` is the last end that something else had set for it, `earlier_ender`, which is still believed.
     `rival_ids` are the other active facts of its key, and the fact that `ended_by` gives way to; `related_ids` are
     facts that it adds to or is similar to, `later_ids` facts of its key that began after its end and have ended too.
-    It `was_open` where it was active before; late news came with its end.
+    It `was_open` where it was active before; late news came with its end. `by_command` where a command ended it.
     """
 
     fact_id: UUID
     ended_by: UUID
     was_open: bool = True
     was_unresolved: bool = False
+    by_command: bool = False
     earlier_end: datetime | None = None
     earlier_ender: UUID | None = None
     rival_ids: tuple[UUID, ...] = ()

@@ -214,6 +214,17 @@ class _CommitEnds:
 
     def apply(self, event: MemoryEvent) -> MemoryEvent:
         """The event with the ends that it moves; without the earlier beginning where the fact cannot have it."""
+        event = self._with_moved_ends(event)
+        enders = {moved.fact_id: moved.ended_by for moved in event.moved_ends}
+        if isinstance(event, FactAdded) and event.ended_at is not None:
+            enders[event.fact.fact_id] = event.ended_by
+        for fact_id, ender in enders.items():
+            self._enders.pop(fact_id, None)
+            if ender is not None:
+                self._enders[fact_id] = ender
+        return event
+
+    def _with_moved_ends(self, event: MemoryEvent) -> MemoryEvent:
         if event.moved_beginning is not None:
             return self._with_beginning(event, *event.moved_beginning)
         if isinstance(event, FactAdded):
@@ -225,9 +236,7 @@ class _CommitEnds:
                 self._enders[fact_id] = successor
         freed = [self._values[fact_id] for fact_id in self._freed_ids(event)]
         moved = tuple(self._moved_end(value, event, freed) for value in freed)
-        for end in moved:
-            del self._enders[end.fact_id]
-            self._closed.discard(end.fact_id)
+        self._closed.difference_update(end.fact_id for end in moved)
         own = [self._with_ender(end) for end in event.moved_ends] + list(self._inherited_ends(event))
         own += self._ends_by_older_part(event)
         return event.model_copy(update={"moved_ends": (*own, *moved)}) if own or moved else event
@@ -251,7 +260,7 @@ class _CommitEnds:
     def _with_ender(self, moved: MovedEnd) -> MovedEnd:
         """The end of a fact that ends together with `moved.ender`: in favour of the fact that ends the ender."""
         stored = self._known.get(moved.ender)
-        if stored is None or moved.ended_by is not None:
+        if stored is None or moved.ended_at is None or moved.ended_by is not None:
             return moved
         return moved.model_copy(update={"ended_by": stored.state.superseded_by})
 
@@ -324,19 +333,22 @@ class _CommitEnds:
             and self._may_end(self._values[event.fact.fact_id], value)
         ]
         moved = tuple(self._ends_at(since, older, event.fact.fact_id))
-        self._enders |= {end.fact_id: event.fact.fact_id for end in moved}
         return event.model_copy(update={"moved_ends": moved}) if moved else event
 
     def _freed_ids(self, event: MemoryEvent) -> list[UUID]:
-        """The facts that were ended by a fact that the event withdraws, or says to be about another entity."""
+        """The facts that were ended by a fact that the event withdraws, or says to be about another entity.
+
+        A text that a command replaced does not come back where the text in its place is deleted.
+        """
         disbelieved = set(event.disbelieved_ids)
         parted = self._rules.parted if isinstance(event, SubjectsChanged) else {}
+        replaced = {one.fact_id for one in self._ended.values() if one.by_command and event.event == "fact_retracted"}
         return [
             fact_id
             for fact_id, ender in self._enders.items()
             if (ender in disbelieved or fact_id in parted)
             and fact_id in self._values
-            and fact_id not in disbelieved | self._restored | set(event.named_ids)
+            and fact_id not in disbelieved | self._restored | replaced | set(event.named_ids)
             and not self._rules.stays_ended(self._values[fact_id])
         ]
 

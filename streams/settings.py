@@ -24,6 +24,7 @@ from mnemolog.schemas.policy import (
     KNOWN_FACTS,
     KNOWN_TIMEOUT,
     KNOWN_TOKENS,
+    RESEND_WINDOW,
     SUMMARY_CHANGES,
     SUMMARY_FIELDS,
     SUMMARY_TOKENS,
@@ -115,6 +116,10 @@ class StreamsSettings(PostgresSettings):
     structured_output: Literal["json_schema", "json_object", "none"] = Field(
         default="json_schema", description="how the server is asked for structured output"
     )
+    leave_out: tuple[Literal["temperature", "seed", "response_format", "dimensions", "encoding_format"], ...] = Field(
+        default=(),
+        description="parameters not sent to the server (a JSON list); one that it refuses by name is left out anyway",
+    )
     prices: tuple[ModelPrice, ...] = Field(
         default=(),
         description="what models cost, a JSON list: each with `model` (a name, `*` for any letters), and money for a "
@@ -181,8 +186,13 @@ class StreamsSettings(PostgresSettings):
     )
     confirm_below: Fraction = Field(
         default=CONFIRM_BELOW,
-        description="confidence below which no statement overwrites a high-risk fact, "
-        "and from which no single one contradicts a fact",
+        description="confidence below which no statement overwrites a high-risk fact or denies a fact of this "
+        "confidence, and from which no single one denies a high-risk fact",
+    )
+    resend_window: float = Field(
+        default=RESEND_WINDOW,
+        ge=0,
+        description="seconds within which a speaker who says the same once more confirms nothing",
     )
     high_risk: tuple[Slot, ...] = Field(
         default=HIGH_RISK, description="categories and keys whose overwrite waits for a confirmation (a JSON list)"
@@ -287,6 +297,7 @@ def default_rules(settings: StreamsSettings) -> EffectivePolicy:
         add_only=settings.add_only,
         confidence=settings.confidence_preset,
         confirm_below=settings.confirm_below,
+        resend_window=settings.resend_window,
         high_risk=settings.high_risk,
         single_valued=settings.single_valued_keys,
         min_importance=settings.min_importance,

@@ -16,14 +16,14 @@ from mnemolog.schemas.entity_events import EntitySummarised, FactLinked
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.ids import summary_command_id
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
-from mnemolog.schemas.provenance import Decision, Step
+from mnemolog.schemas.provenance import Decision, Step, answered_by
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import StoredEntity, SummaryFact, SummarySource
 from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, PublishCommand
 from mnemolog.streams.commands.entities import EntityContext
 from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.entities.resolver import EntityRegistry, NameContext
-from mnemolog.streams.llm.ask import RULES_PREFIX, ask, step_of, with_unused
+from mnemolog.streams.llm.ask import ask, step_of, with_unused
 from mnemolog.streams.llm.ports import (
     PromptRefusedError,
     ReplyInvalidError,
@@ -88,12 +88,13 @@ class EntitySummariser:
             took = with_unused(Step(stage="resolve", milliseconds=0), error.replies)
             return _refused("prompt_refused", str(error), took)
         step, model_name = step_of("resolve", PROMPT_VERSION, answer), answer.replies[-1].model
-        wrote = "the rules joined" if model_name.startswith(RULES_PREFIX) else "the model summarised"
+        writer = answered_by(model_name)
+        wrote = "the rules joined" if writer == "rule" else "the model summarised"
         summarised = EntitySummarised(
             event_id=UUID(int=0),  # the commit gives the event its id and ordinal
             ordinal=0,
             decision=Decision(
-                by="model",
+                by=writer,
                 reason=f"{wrote} {len(task.facts)} of {source.total} active facts of {task.name}",
                 model=model_name,
                 prompt_version=PROMPT_VERSION,

@@ -160,7 +160,8 @@ def feedback(
     """Say which facts that were shown were used, so that `mnemolog quality` tells hit rates. No fact is changed."""
 
     async def change(client: "AsyncMemoryClient") -> "CommandReceipt":
-        whole = {given: (await client.get(given)).fact_id for given in {*shown, *(used or ())}}
+        facts = {given: await client.get(given) for given in {*shown, *(used or ())}}
+        whole = {given: fact.former_id or fact.fact_id for given, fact in facts.items()}
         return await client.feedback(
             [whole[given] for given in shown], used=[whole[given] for given in used or ()], query=query
         )

@@ -268,7 +268,7 @@ def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
     of_models, others = [], []
     for one in figures.overwrites:
         overwrites = counted(one.overwrites, "overwrite")
-        if one.by == "model":
+        if one.by in ("model", "rule"):
             results = ", ".join(f"{number} {name}" for name, number in one.results.items() if number)
             model = ", ".join(filter(None, (one.model, one.prompt_version)))
             of_models.append(Entry(one.event, f"{overwrites}: {results}", [model]))

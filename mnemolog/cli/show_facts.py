@@ -209,6 +209,9 @@ def show_import(report: "ImportReport") -> None:
     print_line(f"{counted(report.read, 'line')} read, {counted(report.sent, 'fact')} sent")
     if report.not_active:
         print_line(f"{counted(report.not_active, 'fact')} passed over, not active")
+    if report.passed_over:
+        named = ", ".join(f"{name} ({counted(lines, 'line')})" for name, lines in report.passed_over.items())
+        print_line(f"fields passed over: {named}")
     if report.added or report.known:
         print_line(f"{report.added} added, {report.known} known already")
     damaged = [f"line {number}: {what}" for number, what in report.damaged.items()][:_MAX_ERRORS_SHOWN]

@@ -38,7 +38,7 @@ from mnemolog.projections.context import Context, ContextFact
 from mnemolog.projections.errors import scope_in_words
 from mnemolog.projections.queries.ids import IdMatch, find_event, find_facts, find_turn, first_id
 from mnemolog.projections.queries.results import Fact, WriteResult
-from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter, matching_scopes
 from mnemolog.projections.search.search import Hit
 from mnemolog.projections.stores.turns import fetch_policies
 from mnemolog.schemas.admission import RESERVED_ID
@@ -262,10 +262,14 @@ class ScopeCommandMixin(CommandBase):
         """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
 
         "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
-        know now, in the list that is returned; with an exact scope it has one. Where no id is named, the filter says
-        whose facts, as in `facts`. Which facts it lets through is decided where the command is carried out.
+        know now, in the list that is returned; with an exact scope it has one. `run_id` or `app_id` without a user and
+        an agent is all of that run or application, whoever's it is. Where no id is named, the filter says whose facts,
+        as in `facts`. Which facts it lets through is decided where the command is carried out.
         """
         asked = {"key": key, "category": category}
+        if not names_owner(arguments) and (arguments.get("run_id") or arguments.get("app_id")):
+            whole = {name: value or ANY_OR_NONE for name, value in scope_ids(arguments).items() if name != "tenant"}
+            arguments = cast("CommandArgs", {**arguments, **whole})
         if filters is None:
             return await self._issue_for_scopes("delete_all", arguments, wait, **asked)
         within, wanted = scope_and_filter(arguments, filters)
@@ -435,6 +439,8 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        category: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt: ...
@@ -446,6 +452,8 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        category: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> WriteResult: ...
@@ -456,15 +464,20 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = None,
         value: str | EllipsisType | None = ...,
+        category: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt | WriteResult:
         """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
 
-        Its key stays unless given. Without `value` its value is read from the new text where the two texts differ in
-        the value alone, and cleared where that is not clear; None clears it.
+        Key, category and metadata stay unless given; of key and category nothing stays where the new text has nothing
+        in common with the old one. Without `value` its value is read from the new text where the two texts differ in
+        the value alone, and cleared where that is not clear; None clears it. The id may be that of a former version:
+        what took its place is updated, and the `notes` of the result say so.
         """
-        return await self._issue("update", arguments, wait, edits=[as_edit(fact_id, text, key, value)])
+        edit = as_edit(fact_id, text, value, key=key, category=category, metadata=metadata)
+        return await self._issue("update", arguments, wait, edits=[edit])
 
     @overload
     async def batch_update(
@@ -479,7 +492,7 @@ class FactCommandMixin(CommandBase):
     ) -> CommandReceipt | WriteResult:
         """Update up to 100 facts of a scope, all or none.
 
-        An edit has fact_id, text, and perhaps key and value, as in `update`.
+        An edit has fact_id, text, and perhaps key, value, category and metadata, as in `update`.
         """
         return await self._issue("update", arguments, wait, edits=as_edits(edits))
 
@@ -492,7 +505,7 @@ class FactCommandMixin(CommandBase):
     async def delete(
         self, fact_id: FactId, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt | WriteResult:
-        """Delete a fact. The history keeps it, and `undo` restores it."""
+        """Delete a fact, or what took its place. The history keeps it, and `undo` restores it."""
         return await self._issue("delete", arguments, wait, fact_ids=[fact_id])
 
     @overload
@@ -541,6 +554,8 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        category: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,
         wait: Literal[False] = ...,
@@ -554,6 +569,8 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        category: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,
         wait: float,
@@ -566,6 +583,8 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = None,
         value: str | EllipsisType | None = ...,
+        category: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
         true_from: When | None = None,
         ended_at: When | None = None,
         wait: Wait = False,
@@ -573,11 +592,13 @@ class FactCommandMixin(CommandBase):
     ) -> CommandReceipt | WriteResult:
         """Correct a fact; only a human can change it afterwards.
 
-        The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
+        The old one never was true, or, where `ended_at` is given, was true until then. All else is as in `update`.
         The new one is true since `true_from`; without it since the old one was, or since the date that its text has in
         the place of another one. What the old one had ended, ends with the beginning of the new one.
         """
-        edit = as_edit(fact_id, text, key, value) | ({} if true_from is None else {"true_from": true_from})
+        edit = as_edit(fact_id, text, value, key=key, category=category, metadata=metadata) | (
+            {} if true_from is None else {"true_from": true_from}
+        )
         return await self._issue("correct", arguments, wait, edit=edit, ended_at=ended_at)
 
     @overload

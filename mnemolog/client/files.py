@@ -6,6 +6,7 @@ import hashlib
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,6 +48,8 @@ _OTHER_NAMES: Final = {
     "valid_until": "true_to",
 }
 """What an export calls a field of an `import`."""
+_FOREIGN_NAMES: Final = frozenset({"hash", "score", "actor_id", "role", "event", "owner", "organization"})
+"""Fields of exports of mem0 that say nothing of the fact itself."""
 _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -54,7 +57,8 @@ _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 class ImportReport:
     """What became of the lines: those that were sent, and why others were not, by line number.
 
-    `not_active` are facts that do not hold now, which an export of all versions has: they are passed over. Where the
+    `not_active` are facts that do not hold now, which an export of all versions has: they are passed over, and so are
+    fields of other programs that say nothing of a fact, in `passed_over` with the number of their lines. Where the
     ends were waited for, `added` counts the facts that this import, or an earlier one of the same line, has added,
     `known` those that the scope had already, and `rejected` says by the ids of commands why they did nothing. Of both
     the first `MAX_NAMED` are named, and all are counted.
@@ -65,6 +69,7 @@ class ImportReport:
     added: int = 0
     known: int = 0
     not_active: int = 0
+    passed_over: dict[str, int] = field(default_factory=dict)
     damaged_count: int = 0
     damaged: dict[int, str] = field(default_factory=dict)
     rejected_count: int = 0
@@ -88,6 +93,7 @@ class LineReader:
     ids: Mapping[str, str | None]
     issued_at: datetime
     actor: str | None
+    passed_over: Counter[str] = field(default_factory=Counter)
 
     def commands(self, stream: IO[bytes]) -> Iterator[tuple[int, Command | str | None]]:
         """The number of each line that is not empty, with its command, or with what is wrong with it.
@@ -103,6 +109,7 @@ class LineReader:
 
     def _command(self, line: bytes) -> Command | None:
         fact = _with_one_end(_parsed(line))
+        self.passed_over.update(fact.keys() - MEMORY_NAMES - _OWN_NAMES)
         if fact.get("status", "active") != "active":
             return None
         given = {name: value for name, value in self.ids.items() if value is not None or name == "tenant"}
@@ -150,7 +157,8 @@ def _parsed(line: bytes) -> dict[str, Any]:
         raise InvalidCommandError(f"it is not valid JSON ({error})") from error
     if not isinstance(fact, dict):
         raise InvalidCommandError("it is not a JSON object")
-    if unknown := fact.keys() - MEMORY_NAMES - _OWN_NAMES - {"score"}:
+    said = {name for name, value in fact.items() if value not in (None, False)}
+    if unknown := said - MEMORY_NAMES - _OWN_NAMES - _FOREIGN_NAMES:
         raise InvalidCommandError(f"{min(unknown)} is not a known field")
     if (status := fact.get("status", "active")) not in get_args(FactStatus):
         known = ", ".join(get_args(FactStatus))
@@ -237,6 +245,7 @@ def _checked_lines(reader: LineReader, stream: IO[bytes]) -> ImportReport:
             report.not_active += 1
         elif isinstance(found, str):
             report.name_damaged(number, found)
+    report.passed_over = dict(sorted(reader.passed_over.items()))
     return report
 
 

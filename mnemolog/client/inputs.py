@@ -338,9 +338,9 @@ def as_edits(given: object) -> list[dict[str, Any]]:
     return edits
 
 
-def as_edit(fact_id: FactId, text: str, key: str | None, value: str | EllipsisType | None) -> dict[str, Any]:
+def as_edit(fact_id: FactId, text: str, value: str | EllipsisType | None, **more: Any) -> dict[str, Any]:
     """One edit as plain values; `...` is a value that was not given."""
-    return _edit_fields({"fact_id": fact_id, "text": text, "key": key, **({} if value is ... else {"value": value})})
+    return _edit_fields({"fact_id": fact_id, "text": text, **more, **({} if value is ... else {"value": value})})
 
 
 def _edit_fields(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from mnemolog.projections.queries.facts import IdCount, count_facts, exported_li
 from mnemolog.projections.queries.ids import short_ids
 from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
-from mnemolog.projections.queries.results import Fact, Profile
+from mnemolog.projections.queries.results import Fact, FoundFact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.queries.write_result import WhyNot
 from mnemolog.schemas.filters import Filter
@@ -44,8 +44,10 @@ from mnemolog.texts import explanation_sentences, missing_sentence
 class FactQueryMixin(ClientBase):
     """Facts as they are and as they were, and how many there are of whom. No method needs Kafka."""
 
-    async def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Fact:
-        """One fact, whatever its status. `fact_id` may be the beginning of the id, if only one fact has it.
+    async def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> FoundFact:
+        """The fact of an id as it is now, whatever its status: of a former version what took its place (`former_id`).
+
+        `fact_id` may be the beginning of the id, if only one fact has it. `history` has what a former version said.
 
         Raises `UnknownFactError`, also for a fact that is not of the ids that are named, and `AmbiguousIdError`.
         """

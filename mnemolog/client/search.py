@@ -186,10 +186,14 @@ class SearchMixin(ClientBase):
         if aids.facts:
             with search_phase("sql"):
                 found, no_hit = await self._query(_findings, within, words, vector, asked, at=self._now())
-        hits, no_order = await models.rerank(question, found.hits) if aids.rerank else (found.hits, None)
+        least = aids.min_confidence if aids.min_confidence is not None else self._settings.min_confidence or 0.0
+        sure = tuple(hit for hit in found.hits if hit.fact.confidence >= least)
+        doubted = counted(len(found.hits) - len(sure), "hit")
+        no_doubt = f"{doubted} with a confidence below {least:g} left out" if len(sure) < len(found.hits) else None
+        hits, no_order = await models.rerank(question, sure) if aids.rerank else (sure, None)
         count_hits(hits[:top_k], asked.threshold or 0.0)
         no_turn = NO_TURN if aids.turns and not turns.turns else None
-        notices = (no_wordings, no_vector, no_time, no_order, no_hit, no_turn)
+        notices = (no_wordings, no_vector, no_time, no_order, no_hit, no_doubt, no_turn)
         return SearchResult(
             hits=hits[:top_k],
             mode="hybrid" if vector else "lexical",
@@ -209,7 +213,7 @@ class SearchMixin(ClientBase):
         budget_tokens: int = DEFAULT_BUDGET_TOKENS,
         format: ContextFormat = "markdown",  # noqa: A002 - as it is called everywhere
         count_tokens: Callable[[str], int] | None = None,
-        min_confidence: float = MIN_CONFIDENCE,
+        min_confidence: float | None = None,
         doubtful: bool = True,
         summaries: bool = False,
         **arguments: Unpack[ContextArgs],
@@ -218,12 +222,16 @@ class SearchMixin(ClientBase):
 
         First what must be respected (hard preferences and health), then the current task, what the search finds, and
         soft preferences. Where the budget is tight, facts that are pending, unresolved, old, or below `min_confidence`
-        are left out first; with `doubtful=False` in any case. Without a query (None) nothing is searched.
+        (that of the settings, or 0.5, unless given) are left out first; with `doubtful=False` in any case. Without a
+        query (None) nothing is searched.
         `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
         are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
         the turn that comes of it. With `summaries` the summaries of the entities that most of these facts name, up to
         three, stand behind the facts where there is room; with `doubtful=False` none that has a doubtful fact.
         """
+        if min_confidence is None:
+            default = self._settings.min_confidence
+            min_confidence = MIN_CONFIDENCE if default is None else default
         if budget_tokens < 1 or not 0 <= min_confidence <= 1:
             raise QueryError("budget_tokens must be at least 1, and min_confidence from 0 to 1")
         if count_tokens is not None and not callable(count_tokens):
@@ -232,7 +240,7 @@ class SearchMixin(ClientBase):
             raise QueryError(f"count_tokens must return a whole number of tokens, not {kind_of(number)}")
         within, at = search_scopes(arguments), self._now()
         lasting = await self._query(lasting_facts, within, at)
-        found = await self.search(query, **arguments) if query is not None else None
+        found = await self.search(query, **arguments, min_confidence=0.0) if query is not None else None
         rules = ContextRules(
             budget_tokens=budget_tokens,
             format=format,

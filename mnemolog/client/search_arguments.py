@@ -10,7 +10,7 @@ from mnemolog.errors import QueryError
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import MAX_SCOPES, Fusion, SearchOptions, Weights, checked_scopes
 from mnemolog.projections.search.turn_search import SHOWN_STATUSES, TurnStatus
-from mnemolog.schemas.base import Record
+from mnemolog.schemas.base import Fraction, Record
 from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.filters import BRANCHES, EVERYTHING, Filter, parse_filter
@@ -56,6 +56,7 @@ class SearchAids(Record):
     when: WhenAsked = "boost"
     rerank: StrictBool = False
     variants: Annotated[StrictInt, Field(ge=0, le=MAX_VARIANTS)] = 0
+    min_confidence: Fraction | None = None
 
     @property
     def facts(self) -> bool:
@@ -99,7 +100,8 @@ class SearchArgs(ScopeArgs, total=False):
     """What a search takes besides its question.
 
     `top_k` is the most hits, 1 to 100, 20 unless given. A fact that has no word in common with the query is a hit from
-    the cosine similarity `threshold` on: that of the embedding model unless it is given, 0 for none. `filters` are
+    the cosine similarity `threshold` on: that of the embedding model unless it is given, 0 for none. Facts whose
+    confidence is below `min_confidence` (that of the settings, or 0, unless given) are left out. `filters` are
     conditions as `facts` takes them. `state` is one status or several: active and pending ones unless given.
     `believed_at` asks for what was known then, `true_at` for what was true then; each is the other one unless given.
     `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf`
@@ -118,6 +120,7 @@ class SearchArgs(ScopeArgs, total=False):
 
     top_k: int
     threshold: float | None
+    min_confidence: float | None
     filters: Mapping[str, Any] | None
     state: FactStatus | Sequence[FactStatus] | None
     believed_at: When | None

@@ -26,7 +26,7 @@ from mnemolog.projections.queries.explain import Explanation, History
 from mnemolog.projections.queries.facts import IdCount
 from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
 from mnemolog.projections.queries.quality import DecisionQuality
-from mnemolog.projections.queries.results import Fact, Profile, WriteResult
+from mnemolog.projections.queries.results import Fact, FoundFact, Profile, WriteResult
 from mnemolog.projections.queries.write_result import WhyNot
 from mnemolog.schemas.command import Edit, ResolveAction
 from mnemolog.schemas.policy import Policy, StoredPolicies
@@ -168,7 +168,7 @@ class MemoryClient:
         budget_tokens: int = ...,
         format: ContextFormat = ...,
         count_tokens: Callable[[str], int] | None = ...,
-        min_confidence: float = ...,
+        min_confidence: float | None = ...,
         doubtful: bool = ...,
         summaries: bool = ...,
         **arguments: Unpack[ContextArgs],
@@ -177,15 +177,18 @@ class MemoryClient:
 
         First what must be respected (hard preferences and health), then the current task, what the search finds, and
         soft preferences. Where the budget is tight, facts that are pending, unresolved, old, or below `min_confidence`
-        are left out first; with `doubtful=False` in any case. Without a query (None) nothing is searched.
+        (that of the settings, or 0.5, unless given) are left out first; with `doubtful=False` in any case. Without a
+        query (None) nothing is searched.
         `count_tokens` is the model's tokenizer, such as `lambda text: len(encoding.encode(text))`; without it tokens
         are estimated from above. Put `messages` of the result into the prompt, and give `recalled` of it to `add` with
         the turn that comes of it. With `summaries` the summaries of the entities that most of these facts name, up to
         three, stand behind the facts where there is room; with `doubtful=False` none that has a doubtful fact.
         """
 
-    def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Fact:
-        """One fact, whatever its status. `fact_id` may be the beginning of the id, if only one fact has it.
+    def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> FoundFact:
+        """The fact of an id as it is now, whatever its status: of a former version what took its place (`former_id`).
+
+        `fact_id` may be the beginning of the id, if only one fact has it. `history` has what a former version said.
 
         Raises `UnknownFactError`, also for a fact that is not of the ids that are named, and `AmbiguousIdError`.
         """
@@ -410,8 +413,9 @@ class MemoryClient:
         """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
 
         "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
-        know now, in the list that is returned; with an exact scope it has one. Where no id is named, the filter says
-        whose facts, as in `facts`. Which facts it lets through is decided where the command is carried out.
+        know now, in the list that is returned; with an exact scope it has one. `run_id` or `app_id` without a user and
+        an agent is all of that run or application, whoever's it is. Where no id is named, the filter says whose facts,
+        as in `facts`. Which facts it lets through is decided where the command is carried out.
         """
 
     @overload
@@ -526,13 +530,17 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        category: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
         """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
 
-        Its key stays unless given. Without `value` its value is read from the new text where the two texts differ in
-        the value alone, and cleared where that is not clear; None clears it.
+        Key, category and metadata stay unless given; of key and category nothing stays where the new text has nothing
+        in common with the old one. Without `value` its value is read from the new text where the two texts differ in
+        the value alone, and cleared where that is not clear; None clears it. The id may be that of a former version:
+        what took its place is updated, and the `notes` of the result say so.
         """
 
     @overload
@@ -543,6 +551,8 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        category: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
     ) -> WriteResult: ...
@@ -552,7 +562,7 @@ class MemoryClient:
     ) -> CommandReceipt:
         """Update up to 100 facts of a scope, all or none.
 
-        An edit has fact_id, text, and perhaps key and value, as in `update`.
+        An edit has fact_id, text, and perhaps key, value, category and metadata, as in `update`.
         """
 
     @overload
@@ -563,7 +573,7 @@ class MemoryClient:
     def delete(
         self, fact_id: FactId, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
     ) -> CommandReceipt:
-        """Delete a fact. The history keeps it, and `undo` restores it."""
+        """Delete a fact, or what took its place. The history keeps it, and `undo` restores it."""
 
     @overload
     def delete(self, fact_id: FactId, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
@@ -599,6 +609,8 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        category: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,
         wait: Literal[False] = ...,
@@ -606,7 +618,7 @@ class MemoryClient:
     ) -> CommandReceipt:
         """Correct a fact; only a human can change it afterwards.
 
-        The old one never was true, or, where `ended_at` is given, was true until then. Key and value as in `update`.
+        The old one never was true, or, where `ended_at` is given, was true until then. All else is as in `update`.
         The new one is true since `true_from`; without it since the old one was, or since the date that its text has in
         the place of another one. What the old one had ended, ends with the beginning of the new one.
         """
@@ -619,6 +631,8 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
+        category: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,
         wait: float,

@@ -114,7 +114,7 @@ class EntitySummary:
     """A text that a model wrote from the facts `fact_ids`, or that the offline rules made of them (`model`).
 
     `version` counts the summaries of the entity, `left_out` the facts for which there was no room, and `changed` the
-    facts that have ended or are new since: with any the summary is stale. It is no evidence of anything.
+    facts that are new since: with any the summary is stale. It is no evidence of anything.
     """
 
     event_id: UUID

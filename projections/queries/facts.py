@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -16,7 +15,7 @@ from pydantic import ValidationError
 
 from mnemolog.projections.database import fetch_rows, fetch_value
 from mnemolog.projections.errors import QueryError, UnknownFactError, check_limit, check_zones
-from mnemolog.projections.queries.results import Fact, Profile
+from mnemolog.projections.queries.results import Fact, FoundFact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query, with_filter
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.turns import fetch_policies
@@ -81,9 +80,11 @@ def listing_query(
     return with_filter(read_query("facts", "listed_facts", scope=scope.parameters, at="%(at)s", parts=parts), wanted)
 
 
-async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> Fact:
-    """One fact, whatever its status. Raises `UnknownFactError`."""
-    found = await fetch_rows(conn, Fact, read_query("facts", "one_fact"), {"tenant": tenant, "fact_id": fact_id})
+async def fact(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -> FoundFact:
+    """The version that stands for a fact now, or the last one that did. Raises `UnknownFactError`."""
+    found = await fetch_rows(
+        conn, FoundFact, read_query("facts", "current_fact"), {"tenant": tenant, "fact_id": fact_id}
+    )
     if not found:
         raise UnknownFactError(tenant, fact_id)
     return found[0]
@@ -149,15 +150,12 @@ def _begins_later(entry: Mapping[str, Any], at: datetime) -> bool:
     return datetime.fromisoformat(entry["at"]) > at
 
 
-SECTION_ENTRIES: Final = 50
-
-
 async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:
     """The profile of exactly one scope as it was last published, as far as it is valid at `at`; empty before that.
 
     Where the policy has it published at once, it is the present one. Else it is what was known when the last session
-    ended, or after the last turn whose number is a multiple of `profile_every`, whatever has changed since: which turn
-    that is follows from the log alone. Raises `QueryError` for a wider scope.
+    ended, or after the last turn whose number is a multiple of `profile_every` (which turn that is follows from the log
+    alone), without what has ended or was taken back since. Raises `QueryError` for a wider scope.
     """
     check_exact(scope)
     try:
@@ -171,16 +169,8 @@ async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter,
     published_at = await fetch_value(conn, _PROFILES["published_at"], {**scope.parameters, "every": every})
     if published_at is None:
         return Profile()
-    parameters = {**scope.parameters, "published_at": published_at, "at": at}
-    sections: dict[str, list[dict[str, Any]]] = {name: [] for name in FACT_SECTIONS}
-    for entry in await fetch_rows(conn, dict, _PROFILES["entries_at"], parameters):
-        sections[entry.pop("section")].append(entry)
-    seen = Profile(
-        **{name: list(islice(entries, SECTION_ENTRIES)) for name, entries in sections.items()},
-        recent_changes=await fetch_rows(conn, dict, _PROFILES["changes_at"], parameters),
-        updated_at=published_at,
-        published_at=published_at,
-    )
+    parameters = {**scope.parameters, "published_at": published_at}
+    (seen,) = await fetch_rows(conn, Profile, _PROFILES["published"], parameters)
     return await _with_sources(conn, with_upcoming(seen, at))
 
 

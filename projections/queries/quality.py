@@ -197,7 +197,7 @@ class DecisionQuality:
     wrong_overwrite_rate: float | None = field(init=False)
 
     def __post_init__(self) -> None:
-        proposed = [one for one in self.overwrites if one.by == "model"]
+        proposed = [one for one in self.overwrites if one.by in ("model", "rule")]
         wrong, kept = sum(one.wrong for one in proposed), sum(one.kept for one in proposed)
         carried_out = sum(one.carried_out for one in proposed)
         object.__setattr__(self, "overwrite_rate", _share(carried_out, self.decisions))

@@ -140,6 +140,13 @@ class Fact:
         return Scope(**{name: getattr(self, name) for name in SCOPE_FIELDS})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFact(Fact):
+    """A fact found by an id: `former_id` is that id, where it is the one of a former version."""
+
+    former_id: UUID | None = None
+
+
 MEMORY_NAMES: Final = frozenset({*(one.name for one in fields(Fact)), *_OTHER_NAMES})
 """The names in `Fact.to_dict`, but for the score."""
 

@@ -206,7 +206,7 @@ class TracedReprompt:
 class OmittedStatement:
     """A statement that became no fact before it was compared with any; `similarity` where another was too near.
 
-    `excerpt` is how it was said.
+    `excerpt` is how it was said, `detail` what of it was not said.
     """
 
     stage: str
@@ -214,6 +214,7 @@ class OmittedStatement:
     reason: str
     similarity: float | None = None
     excerpt: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
-from mnemolog.projections.queries.results import EventResult, StageCost, Status, Tokens, WriteResult
+from mnemolog.projections.queries.results import EventResult, StageCost, Status, Tokens, WriteResult, counted
 from mnemolog.projections.queries.trace import (
     NO_NAMES,
     EntityNames,
@@ -47,7 +47,7 @@ from mnemolog.schemas.events import (
 from mnemolog.schemas.provenance import DropReason, OmissionReason, Step
 from mnemolog.schemas.scope import Scope
 
-_CONFLICT_DECIDERS: Final = ("model", "fallback")
+_CONFLICT_DECIDERS: Final = ("model", "rule", "fallback")
 _SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
 
 
@@ -244,11 +244,13 @@ def _count(ids: Iterable[tuple[UUID, ...]]) -> int:
 
 
 def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
-    """What a command that was carried out says of itself; what was changed in a turn, and what its names mean."""
+    """What a command that was carried out says of itself; what was unread or changed in a turn; what its names mean."""
     said = (commit.detail,) if success and commit.detail else ()
     steps = commit.provenance.steps
     notes = (note for step in steps for note in step.notes)
-    return (*said, *notes, *(_name_note(asked) for step in steps for asked in step.answered_names))
+    unread = sum(dropped.reason == "too_long" for step in steps for dropped in step.dropped)
+    cut = (f"{counted(unread, 'part')} of the text left unread, it is too long: publish it in parts",) if unread else ()
+    return (*said, *cut, *notes, *(_name_note(asked) for step in steps for asked in step.answered_names))
 
 
 def _name_note(asked: AnsweredName) -> str:
@@ -390,7 +392,11 @@ def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatemen
     for step in commit.provenance.steps:
         for dropped in step.dropped:
             yield MissingStatement(
-                text=dropped.text, reason=dropped.reason, stage=step.stage, similarity=dropped.similarity
+                text=dropped.text,
+                reason=dropped.reason,
+                stage=step.stage,
+                similarity=dropped.similarity,
+                detail=dropped.detail or None,
             )
     for event in commit.events:
         if (one := _decided_statement(event, known)) is not None:

@@ -19,7 +19,7 @@ from mnemolog.schemas.scope import SCOPE_FIELDS
 _QUERY_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _INCLUDE: Final = re.compile(r"\{\{(\w+)((?: [^\s{}]+)*)\}\}")
 _STORED_FACT: Final = (
-    *("fact_id", *SCOPE_FIELDS, "speaker", "authority"),
+    *("fact_id", *SCOPE_FIELDS, "speaker", "authority", "metadata"),
     *(name for name in ExtractedFact.model_fields if name not in ("entities", "relations", "unlinked")),
     *FactState.model_fields,
 )

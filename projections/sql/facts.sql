@@ -35,6 +35,12 @@ SELECT {fact}
 FROM facts AS f
 WHERE f.tenant = %(tenant)s AND f.fact_id = %(fact_id)s;
 
+-- name: current_fact
+-- The version that stands for a fact now, or the last one that did.
+SELECT {fact}, nullif(%(fact_id)s::uuid, f.fact_id) AS former_id
+FROM facts AS f
+WHERE f.tenant = %(tenant)s AND f.fact_id = current_version(%(fact_id)s);
+
 -- name: listed_facts
 -- The facts of a scope in some states that a filter lets through, in the order in which they were learned: all, or some
 -- of those that follow another fact.

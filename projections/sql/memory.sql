@@ -371,6 +371,7 @@ BEGIN
                 f.*,
                 once.number,
                 CASE
+                    WHEN f.action_hint = 'retract' THEN 'relevant'
                     WHEN f.category = 'hard_preference' OR (f.category = 'health' AND once.is_lasting) THEN 'constraints'
                     WHEN f.category = 'task_context' THEN 'task'
                     WHEN f.category = 'soft_preference' AND NOT once.is_hit THEN 'preferences'

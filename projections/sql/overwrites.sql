@@ -68,5 +68,5 @@ SELECT
     count(*) AS overwrites
 FROM named
 INNER JOIN overwrites AS o ON named.event_id = o.event_id
-WHERE o.decided_by = 'model' AND o.taken_back IS NOT NULL
+WHERE o.decided_by IN ('model', 'rule') AND o.taken_back IS NOT NULL
 GROUP BY o.taken_back, o.model, o.prompt_version;

@@ -23,89 +23,12 @@ FROM (
 ) AS ended
 WHERE ended.source_kind = 'command' OR mod(ended.number, %(every)s::bigint) = 0;
 
--- name: entries_at
--- What a profile had at an instant, with the state of each fact of that time, the surest first; what has ended by
--- another instant is left out, and so is what was deleted or retracted since.
-WITH mine AS (
-    SELECT f.*
-    FROM facts AS f
-    WHERE {{in_scope f}}
-        AND f.recorded_at <= %(published_at)s
-        AND f.status <> 'retracted'
-        AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-),
-states AS (
-    SELECT mine.fact_id, mine.status, mine.confidence, mine.true_from, mine.true_to, mine.unresolved
-    FROM mine
-    WHERE mine.state_since <= %(published_at)s
-    UNION ALL
-    SELECT
-        former.fact_id, former.status, former.confidence, former.true_from, former.true_to,
-        former.unresolved
-    FROM mine
-    INNER JOIN former_states AS former ON mine.fact_id = former.fact_id
-    WHERE mine.state_since > %(published_at)s
-        AND former.since <= %(published_at)s
-        AND former.until > %(published_at)s
-)
+-- name: published
+-- What a profile had when it was published, as far as it may be shown now.
 SELECT
-    profile_section(mine.category) AS section,
-    mine.key, mine.value, mine.text, mine.category, states.confidence,
-    utc_text(states.true_from) AS at,
-    utc_text(least(mine.valid_until, states.true_to)) AS valid_until,
-    mine.fact_id::text AS fact_id,
-    states.unresolved
-FROM states
-INNER JOIN mine ON states.fact_id = mine.fact_id
-WHERE states.status = 'active'
-    AND (states.true_to IS NULL OR states.true_to > %(at)s)
-ORDER BY states.confidence DESC, states.true_from DESC, mine.recorded_at, mine.ordinal, mine.fact_id;
-
--- name: changes_at
--- The last changes that a profile had at an instant, the latest first, but for those to what was deleted or retracted
--- since.
-SELECT had.event, had.text, had.fact_id, had.at, had.old
-FROM (
-    SELECT
-        happened.event, about.text,
-        happened.fact_id::text AS fact_id,
-        utc_text(happened.decided_at) AS at,
-        ended.old,
-        about.status = 'retracted' AND about.state_since > %(published_at)s AS is_deleted
-    FROM memory_events AS happened
-    INNER JOIN facts AS about ON happened.fact_id = about.fact_id
-    CROSS JOIN LATERAL (
-        SELECT
-            jsonb_agg(
-                jsonb_build_object('text', old.text, 'fact_id', old.fact_id)
-                ORDER BY old.recorded_at, old.ordinal, old.fact_id
-            ) AS old
-        FROM former_states AS former
-        INNER JOIN facts AS old ON former.fact_id = old.fact_id
-        WHERE former.event_id = happened.event_id
-            AND old.fact_id = any(happened.fact_id || happened.targets)
-            AND (
-                old.fact_id <> happened.fact_id
-                OR happened.event IN ('fact_retracted', 'fact_expired')
-                OR happened.payload ->> 'action' = 'keep_old'
-            )
-    ) AS ended
-    WHERE {{in_scope happened}}
-        AND happened.event IN (
-            'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired', 'fact_corrected',
-            'pending_confirmed', 'conflict_resolved'
-        )
-        AND ended.old IS NOT NULL
-        AND happened.decided_at <= %(published_at)s
-        AND NOT EXISTS (
-            SELECT
-            FROM undone
-            WHERE undone.event_id = happened.event_id AND undone.since <= %(published_at)s
-        )
-    ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
-    LIMIT 10
-) AS had
-WHERE NOT had.is_deleted;
+    identity, work, relationships, sensitive_topics, hard_preferences, soft_preferences, current_tasks, other,
+    recent_changes, %(published_at)s AS updated_at, %(published_at)s AS published_at
+FROM profile_of_scope({{scope_values}}, %(published_at)s);
 
 -- name: sources
 -- The turn or command that brought each of these facts, and what it said.
@@ -115,8 +38,8 @@ WHERE f.fact_id = any(%(fact_ids)s);
 
 -- name: lasting_facts
 -- The facts of one scope that a context holds whatever the question is, as far as its profile has them: at most the
--- fifty surest of a section. They hold at an instant, or begin later. Of health, what happened at a time is none of
--- them.
+-- fifty surest of a section. They hold at an instant, or begin later. What only ends or denies something is none of them,
+-- and neither is what happened to one's health at a time.
 SELECT {fact}
 FROM profiles AS p
 CROSS JOIN LATERAL jsonb_array_elements(
@@ -126,6 +49,7 @@ INNER JOIN facts AS f ON f.fact_id = (entry ->> 'fact_id')::uuid
 WHERE {{in_scope p}}
     AND f.status = 'active'
     AND f.category = any(%(categories)s)
+    AND f.action_hint <> 'retract'
     AND NOT (
         f.category = 'health'
         AND f.event_time IS NOT NULL

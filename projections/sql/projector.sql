@@ -175,14 +175,23 @@ INSERT INTO profiles (
     {{scope_ids}}, owner, identity, hard_preferences, soft_preferences, current_tasks,
     recent_changes, sensitive_topics, updated_at, work, relationships, other
 )
-SELECT derived.*
+SELECT
+    {{scope_ids known}}, known.owner, derived.identity, derived.hard_preferences, derived.soft_preferences,
+    derived.current_tasks, derived.recent_changes, derived.sensitive_topics, latest.at, derived.work,
+    derived.relationships, derived.other
 FROM unnest(
     {{scope_arrays}}
 ) AS touched ({{scope_ids}})
-INNER JOIN derived_profiles AS derived
+INNER JOIN scopes AS known
     ON
-        {{same_scope touched derived}}
-WHERE derived.updated_at IS NOT NULL
+        {{same_scope touched known}}
+CROSS JOIN LATERAL (
+    SELECT max(happened.decided_at) AS at
+    FROM memory_events AS happened
+    WHERE {{same_scope happened known}}
+) AS latest
+CROSS JOIN LATERAL profile_of_scope({{scope_ids known}}) AS derived
+WHERE latest.at IS NOT NULL
 ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     owner = excluded.owner,
     identity = excluded.identity,

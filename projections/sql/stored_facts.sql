@@ -4,6 +4,12 @@ SELECT {{stored_fact facts}}
 FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
+-- name: current_facts
+-- The same of the version that stands for each fact now, or of the last one that did.
+SELECT asked.fact_id AS asked, {{stored_fact facts}}
+FROM unnest(%(fact_ids)s::uuid []) AS asked (fact_id)
+INNER JOIN facts ON facts.fact_id = current_version(asked.fact_id);
+
 -- name: promotable
 -- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with
 -- their vectors. With each row comes how many of all can be promoted, and how many were and no undo took that back.
@@ -54,7 +60,7 @@ SELECT
     pending.action, pending.ended_at,
     pending.needs_human OR coalesce(standing.is_human, false) AS needs_human,
     happened.occurred_at AS said_at,
-    waiting.authority
+    waiting.speaker, waiting.authority
 FROM pending_confirmations AS pending
 INNER JOIN memory_events AS happened ON pending.event_id = happened.event_id
 INNER JOIN facts AS waiting ON pending.fact_id = waiting.fact_id
@@ -174,6 +180,7 @@ SELECT
     standing.asked_id AS ended_by,
     before_end.unresolved IS NOT NULL AS was_open,
     coalesce(before_end.unresolved, false) AS was_unresolved,
+    is_taken_back(ended.fact_id) AS by_command,
     earlier.true_to AS earlier_end,
     earlier.superseded_by AS earlier_ender,
     array(

@@ -294,6 +294,11 @@ class FactStore(Store):
         rows = await self._rows("facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
         return {row["fact_id"]: _stored_fact(row) for row in rows}
 
+    async def current_facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
+        """Of each known fact among `fact_ids` the version that stands for it now, or the last one that did."""
+        rows = await self._rows("current_facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
+        return {row["asked"]: _stored_fact(row) for row in rows}
+
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
         rows = await self._rows("pending_cases", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
@@ -564,6 +569,7 @@ def _stored_fact(row: Mapping[str, Any]) -> StoredFact:
         true_from=row["true_from"],
         speaker=row["speaker"],
         authority=row["authority"],
+        metadata=row["metadata"],
         state=FactState(**{name: row[name] for name in FactState.model_fields}),
     )
 

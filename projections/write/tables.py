@@ -230,7 +230,7 @@ FACTS: Final = Table[FactRow](
         ("content_hash", "text", "fact.content_hash"),
         ("embedding_model", "text", "fact.vector.model"),
         ("embedding", "halfvec", "fact.vector"),
-        ("metadata", "jsonb", lambda row: jsonb(to_json(row.commit.metadata))),
+        ("metadata", "jsonb", lambda row: jsonb(to_json(row.fact.metadata or row.commit.metadata))),
         ("source_id", "text", "commit.source_id"),
         ("said_at", "timestamptz", lambda row: row.fact.said_at or row.commit.occurred_at),
         ("recorded_at", "timestamptz", "commit.decided_at"),

@@ -60,6 +60,9 @@ class CommandContext:
 class FactReader(EndedFactReader, RivalReader, Protocol):
     """Reads known facts."""
 
+    async def current_facts(self, fact_ids: Sequence[UUID]) -> StoredFacts:
+        """Of each known fact among `fact_ids` the version that stands for it now, or the last one that did."""
+
     async def user_names(self, scope: Scope, user_words: Collection[str]) -> Sequence[str]:
         """The names of the user that exactly `scope` knows; `user_words` are subjects that say "the user"."""
 

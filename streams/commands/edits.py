@@ -1,6 +1,6 @@
 """Commands with a text: update, correct, resolve and import; values that follow from the new text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
 from typing import Any, Final, Literal
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.base import normalise
-from mnemolog.schemas.command import Correct, Edit, Import, Resolve, Update
+from mnemolog.schemas.command import CommandPayload, Correct, Delete, Edit, Import, Resolve, Update, named_facts
 from mnemolog.schemas.events import (
     ConflictResolved,
     FactAdded,
@@ -16,9 +16,11 @@ from mnemolog.schemas.events import (
     FactCorrected,
     FactReplaced,
     FactsMerged,
+    MemoryEvent,
 )
 from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, EmbeddedFact, ExtractedFact, NewFact, Statement
 from mnemolog.schemas.filters import Filter, parse_filter
+from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.commands.context import (
     CommandContext,
@@ -32,6 +34,7 @@ from mnemolog.streams.commands.context import (
     unresolved_fault,
 )
 from mnemolog.streams.ends import EndRules, same_value, slot_relation, tells_end_of
+from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import NEGATIONS
 
 MAX_NAME_WORDS: Final = 4
@@ -86,6 +89,34 @@ def adds_denial(old_text: str, new_text: str) -> bool:
     return bool(new & NEGATIONS) and not old & NEGATIONS
 
 
+def has_nothing_in_common(known: FactSnapshot, text: str, people: Iterable[str | None]) -> bool:
+    """Whether a text differs in more than the value, and shares no word that tells something but names of `people`."""
+    old, new = read(known.text), read(text)
+    if value_after_edit(known.text, known.value, text) is not None:
+        return False
+    if not (old.is_spaced and new.is_spaced):
+        return not old.signs & new.signs
+    names = {stem for name in people if name for stem in read(name).stems}
+    return not ({*new.stems, *new.details} - names) & {*old.stems, *old.details}
+
+
+def edit_notes(payload: CommandPayload, events: Sequence[MemoryEvent]) -> str:
+    """What whoever edited or deleted facts would not expect of the result; "" where there is nothing to say."""
+    if not isinstance(payload, Update | Correct | Delete):
+        return ""
+    taken = {fact_id for event in events for fact_id in event.affected_ids}
+    former = ", ".join(str(fact_id) for fact_id in named_facts(payload) if fact_id not in taken)
+    notes = [f"{former} had become another version, which was taken"] if former else []
+    for event in events:
+        old, new = next(iter(event.decision.before), None), event.new_fact
+        if old and new and has_nothing_in_common(old, new.text, (new.subject, new.speaker)):
+            notes.append(
+                f'"{new.text}" has nothing in common with "{old.text}": key, value and category are those given, '
+                "or none; undo the command if another fact was meant"
+            )
+    return "; ".join(notes)
+
+
 def _signed_words(text: str) -> list[str]:
     return [word for word in text.split() if word.strip(_PUNCTUATION)]
 
@@ -122,12 +153,14 @@ def update(
     context: CommandContext, payload: Update, facts: StoredFacts, embedded_texts: Sequence[EmbeddedFact]
 ) -> Events:
     """Each text takes the place of a fact from the time of the command on."""
+    raise_for_faults(edit_fault(context, edit, facts, by_human=False) for edit in payload.edits)
     distinct: dict[UUID, tuple[Edit, EmbeddedFact]] = {}
     for edit, text in zip(payload.edits, embedded_texts, strict=True):
-        if distinct.setdefault(edit.fact_id, (edit, text))[0] != edit:
-            detail = f"{edit.fact_id} is edited twice and differently: give each fact one edit"
+        fact_id = facts[edit.fact_id].fact_id
+        first, _ = distinct.setdefault(fact_id, (edit, text))
+        if first.model_copy(update={"fact_id": edit.fact_id}) != edit:
+            detail = f"{fact_id} is edited twice and differently: give each fact one edit"
             raise CommandRefusedError("invalid_command", detail)
-    raise_for_faults(edit_fault(context, edit, facts, by_human=False) for edit, _ in distinct.values())
     events: list[FactReplaced | FactContradicted] = []
     for ordinal, (edit, text) in enumerate(distinct.values()):
         old = facts[edit.fact_id]
@@ -212,17 +245,21 @@ def _new_version(
 ) -> NewFact:
     """A fact with a new text; true `since` then, or since the edit or its text says, or since the old fact was.
 
-    It has the old fact's term, if that is still to come. A text that denies the old text is no value of its key.
+    It has the old fact's term, if that is still to come. A text that denies the old text is no value of its key, and
+    one that has nothing in common with it has nothing of the old fact but subject, metadata and confidence.
     """
     begins = edit.true_from or (beginning_after_edit(old, edit.text, context.issued_at) if since is None else None)
-    stated = {name: getattr(old.fact, name) for name in ExtractedFact.model_fields}
+    is_other = has_nothing_in_common(old.snapshot, edit.text, (old.fact.subject, old.speaker))
+    kept = ("subject",) if is_other else ExtractedFact.model_fields
+    stated = {name: getattr(old.fact, name) for name in kept}
     changed = {"text": edit.text, "excerpt": edit.text, "search_text": text.fact.search_text}
     value = edit.value or None  # an empty value takes the value away; none given: what the new text shows
     if edit.value is None:
         value = value_after_edit(old.fact.text, old.fact.value, edit.text)
-    slot = {"key": edit.key or old.fact.key, "value": value}
+    slot = {"key": edit.key or stated.get("key"), "value": value}
+    slot |= {"category": edit.category} if edit.category else {}
     true_from = begins or since or old.true_from
-    term = old.fact.valid_until
+    term = stated.get("valid_until")
     until = term if term is None or true_from < term else None
     timed: dict[str, Any] = {"valid_until": until}
     timed |= {"event_time": begins} if since or begins else {}
@@ -234,6 +271,7 @@ def _new_version(
         true_from=true_from,
         speaker=old.speaker,
         authority=old.authority,
+        metadata=dict(old.metadata if edit.metadata is None else edit.metadata) or None,
         vector=text.vector,
     )
 
@@ -253,7 +291,13 @@ def _facts_merged(context: CommandContext, parents: Sequence[StoredFact], embedd
         detail = f"they hold until different times ({terms}): use replace, contradict or keep_both"
         raise CommandRefusedError("invalid_command", detail)
     unresolved = next((parent for parent in parents if parent.fact.key), parents[0])
-    edit = Edit(fact_id=unresolved.fact_id, text=embedded_text.fact.text, value=unresolved.fact.value or "")
+    edit = Edit(
+        fact_id=unresolved.fact_id,
+        text=embedded_text.fact.text,
+        key=unresolved.fact.key,
+        value=unresolved.fact.value or "",
+        metadata={name: value for parent in reversed(parents) for name, value in parent.metadata.items()},
+    )
     fact = _new_version(context, 0, unresolved, edit, embedded_text)
     common = {
         "true_from": min(parent.true_from for parent in parents),

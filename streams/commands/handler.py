@@ -51,6 +51,7 @@ from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
 from mnemolog.streams.commands.identity import follow_changes, heed_subjects
 from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
+from mnemolog.streams.entities.subjects import cases_of_one_entity
 from mnemolog.streams.text.differences import USER_WORDS
 
 MAX_FACTS: Final = 2000
@@ -62,8 +63,9 @@ NOTHING_SELECTED: Final = "nothing_selected"
 class CommandResult:
     """The end of one command: `done`, also where there was nothing to do, or `rejected`, then without any event.
 
-    `reason` is a code, and `detail` says what the caller can do; both belong to a refusal. A deletion of the facts that
-    a key, a category or a filter selects is `done` with the reason `NOTHING_SELECTED` where there are none.
+    `reason` is a code, and `detail` says what the caller can do; both belong to a refusal. The `detail` of a command
+    that is done is a note to it. A deletion of the facts that a key, a category or a filter selects is `done` with the
+    reason `NOTHING_SELECTED` where there are none.
     """
 
     outcome: Literal["done", "rejected"]
@@ -148,7 +150,8 @@ class CommandHandler:
         if selects and not events:
             detail = "no fact of the scope is what the command selects: nothing was deleted"
             return CommandResult(outcome="done", reason=NOTHING_SELECTED, detail=detail)
-        return CommandResult(outcome="done", events=events, entity_changes=changes)
+        detail = edits.edit_notes(payload, events)
+        return CommandResult(outcome="done", events=events, entity_changes=changes, detail=detail)
 
     async def _command_events(  # noqa: C901, PLR0912 - one case a command
         self,
@@ -183,15 +186,15 @@ class CommandHandler:
                 facts = await self.facts.facts([*named, *beside])
                 events = edits.resolve(context, payload, facts, beside, texts)
             case Confirm():
-                cases = await self.facts.pending_cases(named)
+                cases = await cases_of_one_entity(await self.facts.pending_cases(named), self.facts.subjects_of)
                 challenged = [target for case in cases.values() for target in case.targets]
                 events = status_changes.confirm(context, payload, await self.facts.facts([*named, *challenged]), cases)
             case Update():
-                events = edits.update(context, payload, await self.facts.facts(named), texts)
+                events = edits.update(context, payload, await self.facts.current_facts(named), texts)
             case Correct():
-                events = edits.correct(context, payload, await self.facts.facts(named), texts)
+                events = edits.correct(context, payload, await self.facts.current_facts(named), texts)
             case Delete():
-                events = status_changes.delete(context, payload, await self.facts.facts(named))
+                events = status_changes.delete(context, payload, await self.facts.current_facts(named))
             case Reject():
                 events = status_changes.reject(context, payload, await self.facts.facts(named))
             case Expire():

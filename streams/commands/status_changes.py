@@ -31,14 +31,14 @@ from mnemolog.streams.commands.context import (
 def delete(context: CommandContext, payload: Delete, facts: StoredFacts) -> Events:
     """The facts are retracted; one event each, so that each can be undone by itself."""
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
-    wanted = [facts[fact_id] for fact_id in dict.fromkeys(payload.fact_ids)]
+    wanted = {facts[fact_id].fact_id: facts[fact_id] for fact_id in payload.fact_ids}
     return tuple(
         FactRetracted(
             **context.event_fields(ordinal, context.decision("application", "deleted it", [stored])),
             targets=(stored.fact_id,),
             ended_at=None,
         )
-        for ordinal, stored in enumerate(wanted)
+        for ordinal, stored in enumerate(wanted.values())
     )
 
 

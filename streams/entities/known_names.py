@@ -7,7 +7,7 @@ from typing import Final
 
 from mnemolog.schemas.entities import Alias, KnownEntity, name_head
 from mnemolog.streams.entities.names import SpokenName, key_words, read_name, words_key
-from mnemolog.streams.entities.resolver import EntityRegistry, FoundEntity, LookupKeys, find_entity
+from mnemolog.streams.entities.resolver import AskedName, EntityRegistry, FoundEntity, LookupKeys, find_entity
 from mnemolog.streams.text.tokens import whole_words
 
 MIN_LETTERS: Final = 3
@@ -62,7 +62,7 @@ def known_names_in(
         if any(place.overlaps(other) for other in claimed):
             continue
         claimed.append(place)
-        found = find_entity(SpokenName(text=place.name, name=place.name), "other", None, registry)
+        found = find_entity(AskedName(SpokenName(text=place.name, name=place.name), "other"), registry)
         if found.entity is not None and not found.entity.keys("user"):
             yield place.name, found
 

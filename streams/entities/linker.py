@@ -20,7 +20,7 @@ from mnemolog.schemas.entity_events import (
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.provenance import DecidedBy, Decision
+from mnemolog.schemas.provenance import DecidedBy, Decision, answered_by
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import LinkedFact, TwinDetails
 from mnemolog.streams.entities.known_names import text_keys
@@ -258,7 +258,7 @@ def _merges_to_propose(found: TurnEntities, needed: set[UUID]) -> Iterator[Propo
 def _merge_decision(merge: ProposedMerge, context: NameContext) -> Decision:
     if merge.is_stated:
         reason = f'"{merge.words}" says that {merge.merged.name} is {merge.into.name}'
-        by: DecidedBy = "policy" if context.model is None else "model"
+        by: DecidedBy = "policy" if context.model is None else answered_by(context.model)
         return Decision(by=by, reason=reason, model=context.model, prompt_version=context.prompt_version)
     reason = f'"{merge.words}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
     return Decision(by="policy", reason=reason)

@@ -25,6 +25,7 @@ from mnemolog.streams.entities.names import SpokenName, name_key, read_name
 from mnemolog.streams.entities.relations import StatedRelation, apply_same_as, relations_of
 from mnemolog.streams.entities.resolver import (
     NO_VECTORS,
+    AskedName,
     EntityRegistry,
     FoundEntity,
     NameContext,
@@ -167,7 +168,7 @@ def _links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLin
     for entity in named_entities(fact, resolver.context):
         name = read_name(entity.name)
         if name is None or (found := resolver.entity_of(name, entity.type)) is None:
-            resolver.report_unresolved(entity.name, is_name=name is not None)
+            resolver.report_unresolved(entity.name, is_name=name is not None and not name.is_bare)
             continue
         entity_id, finding = found
         yield EntityLink(
@@ -265,7 +266,7 @@ class PromotedEntities:
             spoken = next((read_name(alias.text) for alias in aliases.values() if alias.kind == "name"), None)
             tie_key = next((alias.key for alias in aliases.values() if alias.kind == "tie"), None)
             name = spoken or SpokenName(text=entity.name)
-            finding = find_entity(name, entity.type, tie_key, self.resolver.registry)
+            finding = find_entity(AskedName(name, entity.type, tie_key), self.resolver.registry)
         name = (read_name(used[0].text) if used else None) or SpokenName(text=entity.name)
         tie_key = next((alias.key for alias in used if alias.kind == "tie"), None)
         if finding.entity is not None:

@@ -4,11 +4,11 @@ A tie is what somebody is to another person: in "my brother Tom" it is "brother"
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from rapidfuzz.distance import OSA
 
@@ -47,24 +47,32 @@ def key_words(text: str) -> list[str]:
     return [word.strip(_EDGES) for word in _GAPS.sub(" ", _SILENT.sub("", plain_letters(text))).split(" ")]
 
 
-def _short_forms(table: Mapping[str, Any]) -> Mapping[str, frozenset[str]]:
-    """Each first name with its short forms, and each short form with its full names."""
-    found: dict[str, set[str]] = {}
-    for language in (entry for entry in table.values() if isinstance(entry, dict)):
-        for full, shorts in language.items():
-            for short in shorts.split():
-                found.setdefault(short, set()).add(full)
-                found.setdefault(full, set()).add(short)
-    return {name: frozenset(forms) for name, forms in found.items()}
-
-
 _TABLE: Final = tables(Path(__file__).with_name("short_forms.toml"))
-_FORMS: Final = _short_forms(_TABLE)
-_FULL_NAMES: Final = frozenset(_TABLE["full_names"].split())
+_SHORT_FORMS: Final = [
+    (short, full)
+    for language in _TABLE.values()
+    if isinstance(language, dict)
+    for full, shorts in language.items()
+    for short in shorts.split()
+]
+_OWN_NAMES: Final = frozenset(_TABLE["full_names"].split())
 _FEMININE_ENDINGS: Final = re.compile(r"(?:i|in|n|nn|l|ll|ell|ett|iett|ienn)[ae]|bel")
 """Endings that make a woman's name of a man's: "Daniela", "Paulina", "Antoinette"."""
+MIN_PREFIX: Final = 3
+"""Letters that a part of a first name has at least: "Jo" is not João."""
 MIN_LEFT_OUT: Final = 2
 """Letters that a short form leaves out at least: "Carl" and "Carla", "Jan" and "Jana" are different names."""
+
+
+def _by_first(pairs: Iterable[tuple[str, str]]) -> Mapping[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for first, second in pairs:
+        found.setdefault(first, set()).add(second)
+    return {first: frozenset(seconds) for first, seconds in found.items()}
+
+
+_FULL: Final = _by_first(_SHORT_FORMS)
+_FORMS: Final = _by_first((*_SHORT_FORMS, *((full, short) for short, full in _SHORT_FORMS)))
 
 
 def forms_of(first: str) -> frozenset[str]:
@@ -72,12 +80,25 @@ def forms_of(first: str) -> frozenset[str]:
     return _FORMS.get(first, frozenset())
 
 
-def is_beginning_of(short: str, first: str) -> bool:
-    """Whether the first letters `short` of a first name are a form of it, and no name of their own as Jan of Janet."""
-    if first in forms_of(short):
+def is_first_name(word: str) -> bool:
+    """Whether the table has a word as a first name or a short form."""
+    return word in _FORMS or word in _OWN_NAMES
+
+
+def is_short_form(short: str, first: str) -> bool:
+    """Whether the table has a short form of a first name, or it is the first letters of that: "Alex" of Alexander.
+
+    Not where the letters are another name: "Jan" of Janet, "Victor" of Victoria, "Dan" (Daniel in the table) of
+    Daniela.
+    """
+    full = _FULL.get(short, frozenset())
+    if first in full:
         return True
-    is_another = short in _FULL_NAMES or _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
-    return not is_another and len(first) - len(short) >= MIN_LEFT_OUT
+    if len(short) < MIN_PREFIX or not first.startswith(short) or len(first) - len(short) < MIN_LEFT_OUT:
+        return False
+    if first[-1] in "ae" and any(first.startswith(one[:-1]) for one in full):
+        return False
+    return short not in _OWN_NAMES and not _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
 
 
 TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties}
@@ -102,6 +123,12 @@ _TIE_OF: Final = re.compile(rf"^(?:(?:{WORDS['the']}) ?)?(?:{TIE}) (?:{WORDS['of
 _NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$", re.IGNORECASE)
 _APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$")
 """A name with its tie beside it: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
+_BARE: Final = re.compile(rf"^(?P<article>(?:{WORDS['article']}) ?)?(?:{TIE})$", re.IGNORECASE)
+_TIE_NAMES: Final = re.compile(WORDS["tie_names"], re.IGNORECASE)
+_OF_OTHERS: Final = re.compile(
+    rf"^(?P<tie_words>(?:{WORDS['whose']}|{WORDS['indefinite']}) {ANY_TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE
+)
+"""A tie to somebody who is not named: "her mother", "a friend", "his brother Tom"."""
 _NEW: Final = re.compile(rf"(?<!\w)(?:{WORDS['new']})(?!\w)", re.IGNORECASE)
 _FROM: Final = re.compile(
     rf"^(?P<name>.+?) (?:from (?:(?:the|my|our) )?(?P<there>.+)|(?:{WORDS['from']}) ?(?P<origin>{WORDS['origins']}))$",
@@ -116,7 +143,7 @@ MAX_ORIGIN: Final = MAX_NAME - len(" ()")
 PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
-_AGES: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
+_AGE: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
 """Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
@@ -129,7 +156,8 @@ class SpokenName:
 
     `name` is the proper name in it; `tie` is what the bearer is to `owner` (None for the speaker); `origin` is the key
     of the place or group that the bearer is from. "Another Tom" `is_another`: no known entity, with the origin
-    "another". "My new dog" `is_new`: not the dog that is known by the tie.
+    "another". "My new dog" `is_new`: not the dog that is known by the tie. "Girlfriend" or "the boss" `is_bare`: a word
+    for the speaker's girlfriend or boss, and no name.
     """
 
     text: str
@@ -139,6 +167,7 @@ class SpokenName:
     origin: str | None = None
     is_another: bool = False
     is_new: bool = False
+    is_bare: bool = False
 
     @property
     def untitled(self) -> str:
@@ -152,17 +181,23 @@ class SpokenName:
 
 def age_in(text: str) -> str | None:
     """The age that a tie has in its name: "older" for "my big brother", "younger" for "ma sœur cadette", else None."""
-    match = _AGES.search(text)
+    match = _AGE.search(text)
     return match.lastgroup if match else None
 
 
 def read_name(text: str) -> SpokenName | None:
-    """The parts of a name; None for a pronoun, and for text without letters or digits."""
+    """The parts of a name; None for a pronoun, a tie to nobody named ("her mother"), and text without letters.
+
+    Of "her mother Eva" the words before the name are the origin.
+    """
     said = " ".join(text.translate(_TYPOGRAPHY).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
-    if found := _apposed(said) or _tied(said):
+    if found := _apposed(said) or _tied(said) or _bare_tie(said):
         return found
+    if (match := _OF_OTHERS.match(said)) and (match["name"] is None or _is_proper(match["name"])):
+        origin = name_key(match["tie_words"])[:MAX_ORIGIN]
+        return SpokenName(text=said, name=match["name"], origin=origin) if match["name"] else None
     if match := _FROM.match(said):
         origin = match["there"] or match["origin"]
         return SpokenName(text=said, name=match["name"], origin=name_key(origin)[:MAX_ORIGIN])
@@ -220,6 +255,14 @@ def _tied(said: str) -> SpokenName | None:
     return None
 
 
+def _bare_tie(said: str) -> SpokenName | None:
+    """A tie of the speaker without "my"; with a capital, a word that is a name too ("Tia", "Boss") is a name."""
+    match = _BARE.match(said)
+    if match is None or (match["article"] is None and _is_proper(said) and _TIE_NAMES.fullmatch(said)):
+        return None
+    return SpokenName(text=said, tie=tie_of(match), is_bare=True)
+
+
 def tie_of(match: re.Match[str]) -> str:
     """The tie in a match of `TIE` or `GROUP`."""
     return next(tie for tie, said in match.groupdict().items() if said is not None and tie in TIE_TYPES)
@@ -228,6 +271,57 @@ def tie_of(match: re.Match[str]) -> str:
 def _is_proper(name: str) -> bool:
     """Whether a name begins with a capital, or with a letter of a script without capitals."""
     return not name[0].islower()
+
+
+NameRelation = Literal["part", "form", "doubtful"]
+_AND: Final = re.compile(r" (?:and|und|et|y|&) ")
+"""Words between the names of two people: "Ana and Ben"."""
+_AGES: Final = "|".join(plain_letters(WORDS[age]) for age in ("older", "younger"))
+_AGE_AFTER: Final = re.compile(
+    rf" (?:jr|jun|junior|sr|sen|senior|ii|iii|iv|filho|neto|d j|d a|(?:the|der|die|le|la|el|il) (?:{_AGES}))"
+)
+_AGE_BEFORE: Final = re.compile(rf"(?:the )?(?:old|young|{_AGES}) ")
+"""Words that tell a child from a parent of the same name: "Max Jr.", "little Max"."""
+
+
+def relation_of_names(one: str, other: str) -> NameRelation | None:
+    """How the keys of two names of people relate; None where neither is a part or a short form of the other.
+
+    "part": the first words ("Ana", "Ana Keller") or the first letters ("Alex", "Alexander"); "form": a short form by
+    the table. "doubtful": it may be a part, or another's name ("Jan" and "Janet", "Max" and "Max Jr.").
+    """
+    short, long = sorted((one, other), key=len)
+    if long.startswith(f"{short} "):
+        after = long.removeprefix(short)
+        return None if _AND.match(after) else "doubtful" if _AGE_AFTER.fullmatch(after) else "part"
+    if long.endswith(f" {short}") and _AGE_BEFORE.fullmatch(long.removesuffix(short)):
+        return "doubtful"
+    (first, *rest), (full, *others) = sorted((one.split(" "), other.split(" ")), key=lambda words: len(words[0]))
+    if first == full or (rest and others and rest != others):
+        return None
+    if is_short_form(first, full):
+        return "part" if full.startswith(first) else "form"
+    if is_short_form(full, first):
+        return "form"
+    return "doubtful" if len(first) >= MIN_PREFIX and full.startswith(first) else None
+
+
+def has_other_surname(one: str, other: str) -> bool:
+    """Whether both keys have words after the first, and neither's are the beginning of the other's."""
+    rest, others = (name.partition(" ")[2] for name in (one, other))
+    short, long = sorted((rest, others), key=len)
+    return bool(short) and not f"{long} ".startswith(f"{short} ")
+
+
+def is_other_full_name(first: str, known: Collection[str]) -> bool:
+    """Whether a first name is the full form of a known short one of which another full form is known.
+
+    Alexandra, where somebody is called Alex and Alexander.
+    """
+    if first in known or not any(is_short_form(short, first) for short in known):
+        return False
+    full = (one for one in known if is_first_name(one) or any(is_short_form(short, one) for short in known))
+    return not all(is_short_form(one, first) or is_short_form(first, one) for one in full)
 
 
 TWIN_SIMILARITY: Final = 0.75

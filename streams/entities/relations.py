@@ -15,7 +15,14 @@ from mnemolog.schemas.entities import (
 )
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.names import SpokenName, name_key, read_name
-from mnemolog.streams.entities.resolver import FoundEntity, NameResolver, ResolvedName, find_by_answer, names_of
+from mnemolog.streams.entities.resolver import (
+    AskedName,
+    FoundEntity,
+    NameResolver,
+    ResolvedName,
+    find_by_answer,
+    names_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,13 +135,13 @@ def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, 
         other_id = resolver.record(other)
         if other_id is not None and other_id != entity_id:
             resolver.propose_stated_merge(entity_id, other_id, fact.excerpt)
-    elif holders := resolver.registry.shown_of_name(other.name.key):
-        resolver.report_taken(other.name.text, holders)
+    elif holders := resolver.registry.shown_of_name(other.asked.name.key):
+        resolver.report_taken(other.asked.name.text, holders)
     elif finding.entity is not None and finding.step != "model" and finding.compared:
         in_doubt = FoundEntity(compared=(finding.entity, *finding.compared))
-        chosen = find_by_answer(other.name, in_doubt, resolver.answers, resolver.registry)
+        chosen = find_by_answer(other.asked.name, in_doubt, resolver.answers, resolver.registry)
         if chosen.entity is None:
-            resolver.report_doubt(other.name.text, chosen.compared)
+            resolver.report_doubt(other.asked.name.text, chosen.compared)
         resolver.record(other._replace(finding=chosen))
     else:
         resolver.record(other._replace(finding=FoundEntity(entity=resolver.registry[entity_id], step="alias")))
@@ -157,7 +164,8 @@ def _in_order(fact: ExtractedFact, pair: tuple[str, str]) -> Sequence[str]:
 def _resolve(resolver: NameResolver, name: str, kind: EntityType) -> ResolvedName | None:
     """The entity of a name; None for text that is no name, which is reported."""
     if resolver.context.is_user(name):
-        return ResolvedName(SpokenName(text=name), kind, None, FoundEntity(entity=resolver.user(), step="user"))
+        asked = AskedName(SpokenName(text=name), kind)
+        return ResolvedName(asked, FoundEntity(entity=resolver.user(), step="user"))
     spoken = read_name(name)
     if spoken is None:
         resolver.report_unresolved(name, is_name=False)
@@ -168,4 +176,4 @@ def _resolve(resolver: NameResolver, name: str, kind: EntityType) -> ResolvedNam
 def _is_known(resolved: ResolvedName) -> bool:
     """Whether a name means a known entity, and readers see that name of it or it was found in another way."""
     entity = resolved.finding.entity
-    return entity is not None and resolved.name.key not in names_of(entity) - names_of(entity.as_shown)
+    return entity is not None and resolved.asked.name.key not in names_of(entity) - names_of(entity.as_shown)

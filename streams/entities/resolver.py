@@ -39,10 +39,12 @@ from mnemolog.streams.entities.names import (
     SpokenName,
     age_in,
     forms_of,
-    is_beginning_of,
+    has_other_surname,
+    is_other_full_name,
     likeness_of,
     name_key,
     read_name,
+    relation_of_names,
     slip_heads,
 )
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
@@ -292,20 +294,15 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
 
 
-MIN_PREFIX: Final = 3
-"""Letters that a part of a name has at least: "Jo" is not João."""
 _FORMER: Final = "ex_"
-_AND: Final = re.compile(r" (?:and|und|et|y|&) ")
-"""Words between the names of two people: "Ana and Ben"."""
-_YOUNGER: Final = re.compile(r" (?:jr|sr|junior|senior|ii|iii)")
-"""Words that distinguish a child from a parent of the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntity:
     """The entity that a name means, None for a new one; `compared` are the other entities that it could mean.
 
-    `compared_by` says how these were found, None where by the words of their names; `reason` is a model's.
+    `compared_by` says how these were found, None where by the words of their names. `reason` is a model's, or what
+    speaks against the first of the compared entities.
     """
 
     entity: KnownEntity | None = None
@@ -319,150 +316,157 @@ class FoundEntity:
         return tuple(one.entity_id for one in self.compared)
 
 
-def find_entity(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
-    """The entity that a name of a type means; `tie_key` is the key of the tie in the name with its owner."""
-    tied = [one for one in registry.of_tie(tie_key) if not _is_of_other_age(name, tie_key, one)] if tie_key else []
-    if not name.key:
-        return _by_tie(tied, is_new=name.is_new)
-    called = [entity for entity in registry.of_name(name.key) if same_type(kind, entity.type)]
+class AskedName(NamedTuple):
+    """A name of a type, and the key of the tie in it, which ends with the id of its owner."""
+
+    name: SpokenName
+    kind: EntityType
+    tie_key: str | None = None
+
+
+class Rung(NamedTuple):
+    """What one step finds: the entity that the name means, where it is one alone, and all that the name may mean."""
+
+    step: ResolutionStep
+    meant: Sequence[KnownEntity]
+    possible: Sequence[KnownEntity]
+
+
+def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
+    """The entity that a name means, by the first step that finds any.
+
+    The name joins the only entity that this step means, if nothing speaks against it; else it is of a new entity, and
+    the found ones are its possible twins.
+    """
+    known = [one for one in registry if _parting(asked, one) is None]
+    for find in _LADDER if asked.name.key else (_by_tie,):
+        rung = find(asked, known, registry)
+        if not rung.possible:
+            continue
+        against = next((reason for one in rung.meant for reason in objections(asked, one)), None)
+        if len(rung.meant) != 1 or against:
+            compared_by: Comparison | None = "embedding" if find is _by_meaning else None
+            return FoundEntity(compared=tuple(rung.possible), compared_by=compared_by, reason=against)
+        (entity,) = rung.meant
+        others = tuple(one for one in rung.possible if one.entity_id != entity.entity_id)
+        return FoundEntity(entity=entity, step=rung.step, compared=others)
+    return FoundEntity()
+
+
+def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
+    """What speaks against an entity as the bearer of a name, in words for `explain`."""
+    if parting := _parting(asked, entity):
+        yield parting
+    name, names = asked.name, names_of(entity)
     if name.is_another:
-        return FoundEntity(compared=tuple(called))
-    if called:
-        return _by_equal_name(name, tie_key, called)
-    nameless = [entity for entity in tied if not names_of(entity)]
-    if nameless and name.is_new:
-        return FoundEntity(compared=tuple(nameless))
-    if len(nameless) == 1:  # "my wife" was known without a name
-        return FoundEntity(entity=nameless[0], step="tie")
-    steps = (step(name, kind, tie_key, registry) for step in (_by_similar_name, _by_misspelling, _by_meaning))
-    return next((found for found in steps if found.entity or found.compared), FoundEntity())
+        yield "it is said to be another one"
+    if marks_of(entity) and (asked.tie_key or name.origin) and not _has_mark(asked, entity):
+        yield "it is known by another tie or origin"
+    if name.key in names or not name.key or not names:
+        return
+    if entity.keys("user") and len(name.key) > max(map(len, names)):
+        yield "the user is not known by so long a name"
+    if any(has_other_surname(name.key, known) for known in names):
+        if likeness_of(name.untitled, asked.kind, entity) != "same":
+            yield "it is known by another surname"
+    elif is_other_full_name(name.key.partition(" ")[0], {known.partition(" ")[0] for known in names}):
+        yield "it is known by another full first name"
 
 
-def _by_tie(tied: Sequence[KnownEntity], *, is_new: bool) -> FoundEntity:
-    """The only entity with the tie; of several, and for a new one ("my new dog"), the only one without a name."""
-    fitting = tied if len(tied) == 1 and not is_new else [one for one in tied if not names_of(one)]
-    if len(fitting) != 1:
-        return FoundEntity(compared=tuple(tied))
-    return FoundEntity(entity=fitting[0], step="tie", compared=tuple(one for one in tied if one is not fitting[0]))
+def _parting(asked: AskedName, entity: KnownEntity) -> str | None:
+    """Why a name is certainly not of an entity, which is then no possible twin either; None where it may be."""
+    if not same_type(asked.kind, entity.type):
+        return f"it is a {entity.type}"
+    if asked.tie_key and asked.tie_key.endswith(str(entity.entity_id)):
+        return "nobody is that to themselves"
+    if asked.name.origin and entity.keys("user"):
+        return "the user is the one who speaks"
+    if asked.tie_key and (age := age_in(asked.name.text)):
+        ages = {age_in(one.text) for one in entity.aliases if (one.kind, one.key) == ("tie", asked.tie_key)} - {None}
+        if ages and age not in ages:
+            return "one is the older, one the younger"
+    return None
 
 
-def _by_equal_name(name: SpokenName, tie_key: str | None, called: Sequence[KnownEntity]) -> FoundEntity:
+def _by_tie(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
+    """The only entity with the tie; of several, and for a new one ("my new dog"), the only one without a name.
+
+    Not where another of them was said to be the new one: "my wife" after "my new wife Petra".
+    """
+    tied = _tied(asked, known)
+    if len(tied) == 1 and not asked.name.is_new:
+        return Rung("tie", tied, tied)
+    newer_than = {twin for one in tied for twin in one.possible_twins}
+    return Rung("tie", [one for one in tied if not names_of(one) and one.entity_id not in newer_than], tied)
+
+
+def _by_equal_name(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
     """Of the entities with this very name the one with the tie or origin that was said.
 
     For a name without tie and origin: the only entity, or the only one without tie and origin.
     """
-    if tie_key or name.origin:
-        marked = [one for one in called if _has_mark(name, tie_key, one)]
-        fitting = marked or ([called[0]] if len(called) == 1 and not marks_of(called[0]) else [])
-    else:
-        fitting = list(called) if len(called) == 1 else [one for one in called if not marks_of(one)]
-    if len(fitting) != 1:
-        return FoundEntity(compared=tuple(called))
-    found = fitting[0]
-    is_own = bool(found.aliases) and found.aliases[0].key.partition(" (")[0] == name.key
-    others = tuple(one for one in called if one is not found)
-    return FoundEntity(entity=found, step="exact" if is_own else "alias", compared=others)
+    called = [one for one in known if asked.name.key in names_of(one)]
+    meant = called
+    if asked.tie_key or asked.name.origin:
+        marked = [one for one in called if _has_mark(asked, one)]
+        meant = marked or (called if len(called) == 1 else [])
+    elif len(called) > 1:
+        meant = [one for one in called if not marks_of(one)]
+    own = [one for one in meant if one.aliases and one.aliases[0].key.partition(" (")[0] == asked.name.key]
+    return Rung("exact" if own else "alias", meant, called)
 
 
-def _by_similar_name(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
-    """The only person with a longer or shorter name ("Ana", "Ana Keller"), or a short form of it ("Bob", "Robert").
-
-    A person with another tie, origin or surname is a possible twin.
-    """
-    if kind not in ("person", "other"):
-        return FoundEntity()
-    kinds = {"person", "other"} if kind == "person" else {"person"}
-    people = [entity for entity in registry if entity.type in kinds]
-    parts = [one for one in people if any(_is_part(name.key, known) for known in names_of(one))]
-    forms = [one for one in people if any(_is_form(name.key, known) for known in names_of(one))]
-    found = list({one.entity_id: one for one in (*parts, *forms)}.values())
-    others = [one for one in people if one not in found]
-    doubtful = [one for one in others if any(_is_nearly_part(name.key, known) for known in names_of(one))]
-    if len(found) == 1 and not doubtful:
-        person = found[0]
-        has_other_surname = any(_has_other_surname(name.key, known) for known in names_of(person))
-        if not has_other_surname and not _is_marked_apart(name, tie_key, person):
-            return FoundEntity(entity=person, step="prefix" if parts else "diminutive")
-    return FoundEntity(compared=(*found, *doubtful))
+def _by_tie_alone(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
+    """The only entity that is known by the tie and has no name yet: "my wife", after "my wife Ana" was said."""
+    nameless = [one for one in _tied(asked, known) if not names_of(one)]
+    return Rung("tie", [] if asked.name.is_new else nameless, nameless)
 
 
-def _by_misspelling(name: SpokenName, kind: EntityType, tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+def _by_similar_name(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
+    """The only person with a longer or shorter name ("Ana", "Ana Keller"), or a short form of it ("Bob", "Robert")."""
+    kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
+    relations = {
+        one.entity_id: {relation_of_names(asked.name.key, name) for name in names_of(one)}
+        for one in known
+        if one.type in kinds
+    }
+    meant = [one for one in known if relations.get(one.entity_id, set()) & {"part", "form"}]
+    possible = meant + [one for one in known if "doubtful" in relations.get(one.entity_id, ()) and one not in meant]
+    is_part = any("part" in relations[one.entity_id] for one in meant)
+    return Rung("prefix" if is_part else "diminutive", meant if meant == possible else [], possible)
+
+
+def _by_misspelling(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
     """The only entity of this very type whose name is clearly this one, misspelled.
 
     Entities with a doubtful likeness are possible twins; so is each where one of the two types is unknown.
     """
-    fitting = [entity for entity in registry if same_type(kind, entity.type)]
-    likeness = {one.entity_id: likeness_of(name.untitled, kind, one) for one in fitting}
-    near = [one for one in fitting if likeness[one.entity_id] is not None]
-    typed = [one for one in near if one.type == kind]
-    if len(typed) == 1 and likeness[typed[0].entity_id] == "same" and not _is_marked_apart(name, tie_key, typed[0]):
-        return FoundEntity(entity=typed[0], step="fuzzy", compared=tuple(one for one in near if one is not typed[0]))
-    return FoundEntity(compared=tuple(near))
+    likeness = {one.entity_id: likeness_of(asked.name.untitled, asked.kind, one) for one in known}
+    near = [one for one in known if likeness[one.entity_id] is not None]
+    typed = [one for one in near if one.type == asked.kind]
+    return Rung("fuzzy", typed if all(likeness[one.entity_id] == "same" for one in typed) else [], near)
 
 
-def _by_meaning(name: SpokenName, kind: EntityType, _tie_key: str | None, registry: EntityRegistry) -> FoundEntity:
+def _by_meaning(asked: AskedName, known: Sequence[KnownEntity], registry: EntityRegistry) -> Rung:
     """Possible twins alone: the names of two things can be as near in meaning as two names of one."""
-    near = registry.of_meaning(name, kind)
-    return FoundEntity(compared=tuple(near), compared_by="embedding" if near else None)
+    near = registry.of_meaning(asked.name, asked.kind)
+    return Rung("new", [], [one for one in known if one in near])
 
 
-def _is_of_other_age(name: SpokenName, tie_key: str, entity: KnownEntity) -> bool:
-    """Whether one is the older and the other the younger of a tie: "my big brother", "my little brother"."""
-    ages = {age_in(alias.text) for alias in entity.aliases if (alias.kind, alias.key) == ("tie", tie_key)} - {None}
-    age = age_in(name.text)
-    return age is not None and bool(ages) and age not in ages
+_LADDER: Final = (_by_equal_name, _by_tie_alone, _by_similar_name, _by_misspelling, _by_meaning)
+"""The steps for a proper name, the surest first."""
 
 
-def _is_marked_apart(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
-    """Whether the name has a tie or an origin, and the entity has others alone."""
-    return bool(marks_of(entity) and (tie_key or name.origin)) and not _has_mark(name, tie_key, entity)
+def _tied(asked: AskedName, known: Sequence[KnownEntity]) -> list[KnownEntity]:
+    return [one for one in known if asked.tie_key in one.keys("tie")] if asked.tie_key else []
 
 
-def _has_mark(name: SpokenName, tie_key: str | None, entity: KnownEntity) -> bool:
+def _has_mark(asked: AskedName, entity: KnownEntity) -> bool:
     """Whether an entity has the tie of a name, be it a former one or not, or its origin."""
     marks = marks_of(entity)
     ties = {tie.removeprefix(_FORMER) for tie in marks.ties}
-    return name.origin in marks.origins or (tie_key is not None and tie_key.removeprefix(_FORMER) in ties)
-
-
-def _has_other_surname(one: str, other: str) -> bool:
-    """Whether both names have words after the first, and neither's are the beginning of the other's."""
-    rest, others = (name.partition(" ")[2] for name in (one, other))
-    short, long = sorted((rest, others), key=len)
-    return bool(short) and not f"{long} ".startswith(f"{short} ")
-
-
-def _is_part(one: str, other: str) -> bool:
-    """Whether one name is the first words of the other, or, with an equal surname, a short form of its first word."""
-    short, long = sorted((one, other), key=len)
-    if long.startswith(f"{short} "):
-        rest = long.removeprefix(short)
-        return not (_AND.match(rest) or _YOUNGER.fullmatch(rest))
-    return _begins(short, long) and is_beginning_of(short.split()[0], long.split()[0])
-
-
-def _is_nearly_part(one: str, other: str) -> bool:
-    """Whether one name may be a part of the other, or another's: "Jan" and "Janet", "Al Smith" and "Al Smith Jr."."""
-    short, long = sorted((one, other), key=len)
-    if long.startswith(f"{short} "):
-        return _YOUNGER.fullmatch(long.removeprefix(short)) is not None
-    return _begins(short, long) and not _is_part(one, other)
-
-
-def _begins(short: str, long: str) -> bool:
-    """Whether the first word of `short` is the beginning of that of `long`, with an equal surname or none."""
-    first, _, surname = short.partition(" ")
-    known, _, other = long.partition(" ")
-    return len(first) >= MIN_PREFIX and first != known and surname in ("", other) and known.startswith(first)
-
-
-def _is_form(one: str, other: str) -> bool:
-    """Whether the first names are forms of one name, and no other words differ."""
-    first, *rest = one.split()
-    known, *others = other.split()
-    if rest and others and rest != others:
-        return False
-    return known in forms_of(first)
+    tie = asked.tie_key.removeprefix(_FORMER) if asked.tie_key else None
+    return asked.name.origin in marks.origins or tie in ties
 
 
 NameAnswers = Mapping[str, AnsweredName]
@@ -493,11 +497,9 @@ MAX_NEW_ENTITIES: Final = 100
 
 
 class ResolvedName(NamedTuple):
-    """A name of a type, the key of its tie with the owner, and the entity that was found, before it is recorded."""
+    """A name, and the entity that was found for it, before it is recorded."""
 
-    name: SpokenName
-    kind: EntityType
-    tie_key: str | None
+    asked: AskedName
     finding: FoundEntity
 
 
@@ -545,18 +547,21 @@ class NameResolver:
 
     def find(self, name: SpokenName, kind: EntityType) -> ResolvedName:
         """The entity of a name. Of what the name itself means nothing is recorded; the owner of its tie is."""
+        if name.is_bare and kind not in {*BEINGS, "other"}:  # a brand called Boss
+            name = SpokenName(text=name.text, name=name.text)
         kind = TIE_TYPES[name.tie] if name.tie else kind
         owner_id = self.owner_of(name) if name.tie is not None else None
-        tie_key = f"{name.tie} of {owner_id}" if owner_id else None
-        finding = find_entity(name, kind, tie_key, self.registry)
-        return ResolvedName(name, kind, tie_key, find_by_answer(name, finding, self.answers, self.registry))
+        asked = AskedName(name, kind, f"{name.tie} of {owner_id}" if owner_id else None)
+        return ResolvedName(asked, find_by_answer(name, find_entity(asked, self.registry), self.answers, self.registry))
 
     def record(self, resolved: ResolvedName) -> UUID | None:
         """Give the found entity the name as an alias, or register a new entity with it.
 
-        None where the source adds too many entities.
+        None where the source adds too many entities, and for a bare tie ("girlfriend") of nobody known.
         """
-        name, kind, tie_key, finding = resolved
+        (name, kind, tie_key), finding = resolved
+        if name.is_bare:
+            return finding.entity.entity_id if finding.entity else None
         if finding.entity is not None:
             self.propose_tie_merge(name, tie_key, finding.entity)
         aliases = []
@@ -609,7 +614,8 @@ class NameResolver:
     def owner_of(self, name: SpokenName) -> UUID | None:
         """The owner of the tie in a name: who is named ("Tom's wife"), else the speaker. In "my wife's dog" the wife.
 
-        None for an owner whose text is too long for a name. A speaker called "my wife" has this as a proper name.
+        Of several Toms, "Tom's wife Eva" is of the one whose wife is called so. None for an owner whose text is too
+        long for a name. A speaker called "my wife" has this as a proper name.
         """
         owner = name.owner if name.owner is not None else self.context.other_speaker
         if self.context.is_user(owner):
@@ -617,9 +623,17 @@ class NameResolver:
         if owner is None or len(owner) > MAX_NAME:
             return None
         spoken = read_name(owner)
-        if name.owner is None and spoken is not None and spoken.tie is not None and spoken.owner is None:
+        if spoken is None:
+            return None
+        if name.owner is None and spoken.tie is not None and spoken.owner is None:
             spoken = SpokenName(text=spoken.text, name=spoken.text)
-        found = self.entity_of(spoken, "person") if spoken else None
+        if spoken.tie is None and spoken.origin is None:
+            called = (one.entity_id for one in self.registry.of_name(spoken.key))
+            ties = {f"{name.tie} of {one}": one for one in called}
+            owners = {ties[key] for one in self.registry.of_name(name.key) for key in one.keys("tie") & ties.keys()}
+            if len(owners) == 1:
+                return owners.pop()
+        found = self.entity_of(spoken, "person")
         return found[0] if found else None
 
     def user(self) -> KnownEntity:
@@ -633,7 +647,7 @@ class NameResolver:
         found = {one.entity_id: one for alias in aliases for one in self.registry.of_name(alias.key)}
         called = tuple(found.values())
         mark = Alias(text=aliases[0].text if aliases else USER, kind="user", key="user")
-        if len(called) == 1 and called[0].type in ("person", "other"):
+        if len(called) == 1 and called[0].type in ("person", "other") and not marks_of(called[0]):
             self.add_alias(called[0].entity_id, mark, FoundEntity(entity=called[0], step="exact"))
             return self.registry[called[0].entity_id]
         finding = FoundEntity(step="user", compared=called)

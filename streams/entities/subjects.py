@@ -1,7 +1,7 @@
 """Whether a new fact and a known fact are about the same entity, whatever names they use for it."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
 from typing import Protocol
@@ -12,7 +12,7 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery
+from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery, PendingCase
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.resolver import names_of
 from mnemolog.streams.text.differences import EntityRelation, compare_subjects
@@ -27,6 +27,9 @@ def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> Entit
         return None
     if one.entity_id == other.entity_id:
         return "same"
+    owners = (key.rpartition(" ")[2] for entity in (one, other) for key in entity.keys("tie"))
+    if not {str(one.entity_id), str(other.entity_id)}.isdisjoint(owners):  # nobody is a friend of theirs
+        return "other"
     if any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
         return None
     if other.entity_id in one.possible_twins or one.entity_id in other.possible_twins:
@@ -39,6 +42,26 @@ def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> Entit
 def subjects_by_fact(subjects: Iterable[KnownEntity]) -> dict[UUID, KnownEntity]:
     """The entities by the ids of the facts that have them as subject."""
     return {fact_id: entity for entity in subjects for fact_id in entity.subject_of}
+
+
+async def cases_of_one_entity(
+    cases: Mapping[UUID, PendingCase], subjects_of: Callable[[Sequence[UUID]], Awaitable[Sequence[KnownEntity]]]
+) -> Mapping[UUID, PendingCase]:
+    """The held overwrites without the facts that by now are about another entity, or a possible twin: after a split."""
+    if not cases:
+        return cases
+    needed = (one for case in cases.values() for one in (case.fact_id, *case.targets, *case.successors))
+    about = subjects_by_fact(await subjects_of(tuple(dict.fromkeys(needed))))
+
+    def own(case: PendingCase, fact_ids: Sequence[UUID]) -> tuple[UUID, ...]:
+        of_pending = about.get(case.fact_id)
+        relations = ((fact_id, entity_relation(of_pending, about.get(fact_id))) for fact_id in fact_ids)
+        return tuple(fact_id for fact_id, relation in relations if relation not in ("other", "twin"))
+
+    return {
+        fact_id: replace(case, targets=own(case, case.targets), successors=own(case, case.successors))
+        for fact_id, case in cases.items()
+    }
 
 
 def with_subject_relations(

@@ -3,15 +3,30 @@
 The first part is what prompts and parsers share: the base of replies, JSON, and texts as lines of a prompt.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Generic, TypeVar
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
+from itertools import islice
+from json import JSONDecoder
+from typing import Annotated, Any, Final, Generic, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import from_json
 
-from mnemolog.schemas.base import Text, known_sum
-from mnemolog.schemas.provenance import DroppedStatement, Stage, Step
+from mnemolog.schemas.base import Text, Timestamp, known_sum
+from mnemolog.schemas.provenance import DroppedStatement, Stage, Step, answered_by
 from mnemolog.streams.llm.ports import (
     ChatMessage,
     Prompt,
@@ -24,7 +39,13 @@ from mnemolog.streams.llm.ports import (
 MAX_LINE = 2000
 MAX_COMPLAINTS = 10
 _LONGEST_WORD = 50  # characters; where no word begins so near to the end, as in Chinese, a text is cut anywhere
-_NOT_FOR_MODELS = frozenset({"title", "maxLength"})  # OpenAI's strict schemas refuse maxLength; titles are tokens
+_NOT_FOR_MODELS = frozenset({"title", "maxLength", "default"})
+"""OpenAI's strict schemas refuse maxLength and default; titles are tokens."""
+_MAX_STARTS: Final = 200  # braces and brackets of a reply at which its JSON is looked for
+_REASONING: Final = re.compile(r"^.*</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.IGNORECASE)
+_STRING_OR_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_OPENING: Final = re.compile(r"[{\[]")
+_DECODER: Final = JSONDecoder(strict=False)  # models write line breaks within texts
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -32,21 +53,55 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedReply(Generic[T]):
-    """What a reply says. Complaints without a value are hard; with one they are soft: `dropped` is what they cost.
-
-    The value of an incomplete reply, which is not valid as a whole, is used only where no valid reply can be had.
-    """
+    """What a reply says: a value, what was left out of it (`dropped`, and `notes` in words), or why it has no value."""
 
     value: T | None = None
     complaints: tuple[str, ...] = ()
     dropped: tuple[DroppedStatement, ...] = ()
-    is_incomplete: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingContext:
+    """The zone of times that name none, and the fields that a reply has in a form that cannot be read."""
+
+    zone: tzinfo = UTC
+    unread: list[str] = field(default_factory=list)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One note on all unread fields; it has no word of the reply, which may be about what is never stored."""
+        names = ", ".join(dict.fromkeys(self.unread))
+        return (f"fields of the reply could not be read and were passed over: {names}",) if names else ()
 
 
 class ReplyModel(BaseModel):
-    """The base of what a model must answer: every field present, of its exact type, and no other."""
+    """The base of what a model answers, read as models answer it.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    A field that nobody asked for is passed over, and so is one that may be missing and cannot be read; the context of
+    the validation, a `ReadingContext`, has the name of the latter. A number is read as text, "false" as False.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        coerce_numbers_to_str=True,
+        allow_inf_nan=False,
+        json_schema_extra={"additionalProperties": False},
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _pass_over_unreadable(cls, value: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            wrong = [str(fault["loc"][0]) for fault in error.errors(include_url=False) if fault["loc"]]
+            fields = cls.model_fields
+            if not isinstance(value, dict) or any(name not in fields or fields[name].is_required() for name in wrong):
+                raise
+            if isinstance(info.context, ReadingContext):
+                info.context.unread.extend(name for name in wrong if value[name] is not None)
+            return handler({name: part for name, part in value.items() if name not in wrong})
 
 
 def _not_blank(text: str) -> str:
@@ -55,40 +110,114 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _null(value: object) -> object:
+    """None for what models write in its place."""
+    return None if isinstance(value, str) and value.strip().casefold() in {"", "null"} else value
+
+
+def _time(value: object, info: ValidationInfo) -> object:
+    """A time in ISO 8601; a date alone begins in the zone of the context, and a time without zone is of that zone."""
+    value = _null(value)
+    if value is None:
+        return None
+    moment = datetime.fromisoformat(str(value).strip())  # a number is no time, and ValueError is for Pydantic to read
+    zone = info.context.zone if isinstance(info.context, ReadingContext) else UTC
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+
+
+def as_slot(value: object) -> object:
+    """A word as keys, categories and other fixed words are written: "Home City" and "homeCity" are home_city."""
+    if not isinstance(value, str):
+        return value
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", value.strip()).casefold()
+    return _null(re.sub(r"\W+", "_", words).strip("_"))
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a number")  # noqa: TRY004 -- Pydantic reads it
+    return value
+
+
+WholeNumber = Annotated[int, BeforeValidator(_no_bool)]
 Line = Annotated[Text, Field(max_length=MAX_LINE)]
 FilledLine = Annotated[Line, AfterValidator(_not_blank)]
+OptionalLine = Annotated[Line | None, BeforeValidator(_null)]
+ReplyTime = Annotated[Timestamp | None, BeforeValidator(_time)]
 
 
-def read_reply(model: type[M], text: str, context: object = None) -> M | tuple[str, ...]:
-    """The one JSON object in `text`, or what is wrong with it; the validators of `model` get `context`."""
+def read_reply(model: type[M], text: str, context: ReadingContext | None = None) -> M | tuple[str, ...]:
+    """The JSON object of a reply, or what is wrong with it; the first field of `model` tells it from other JSON."""
+    found = find_object(text, next(iter(model.model_fields)))
+    if isinstance(found, str):
+        return (found,)
     try:
-        return model.model_validate_json(object_text(text), context=context)
+        return model.model_validate(found, context=context)
     except ValidationError as error:
-        return first_complaints(_complaint(fault["loc"], fault["type"], fault["msg"]) for fault in error.errors())
+        faults = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False))
+        return first_complaints(faults)
 
 
-def read_items(text: str, name: str) -> list[object]:
-    """What can be read of the list `name` in a reply that is invalid as a whole, or was cut off."""
-    try:
-        reply = from_json(object_text(text), allow_partial=True)
-    except ValueError:
-        return []
-    items = reply.get(name) if isinstance(reply, dict) else None
-    return items if isinstance(items, list) else []
+def find_object(text: str, name: str) -> dict[str, Any] | str:
+    """The object with the field `name` in a reply, or what is wrong with the reply.
+
+    Passed over are reasoning, words and fences around it, other JSON before it, a wrapper around it, and commas before
+    a closing bracket. A bare list, and bare objects one after another, are read as the list `name`. Of a reply that was
+    cut off the complete items of this list are read.
+    """
+    with suppress(ValueError, TypeError):  # TypeError: half a sign; nearly every reply is the object and nothing else
+        whole = from_json(text)
+        if isinstance(whole, dict) and name in whole:
+            return whole
+    return _wrapped_object(text, name)
 
 
-def object_text(text: str) -> str:
-    """What stands from the first to the last brace: code fences and words around it are overlooked."""
-    start, end = text.find("{"), text.rfind("}")
-    return text[start : end + 1] if 0 <= start < end else text
+def _wrapped_object(text: str, name: str) -> dict[str, Any] | str:
+    text = text.encode("utf-8", "replace").decode()  # half a sign is no text
+    said = _REASONING.sub("", text)
+    for version in dict.fromkeys((said, _STRING_OR_COMMA.sub(r"\1", said), text)):
+        values = list(_json_values(version))
+        objects = [value for value in values if isinstance(value, dict)]
+        inner = [part for value in objects for part in value.values() if isinstance(part, dict)]
+        lists = [value for value in values if isinstance(value, list) and any(isinstance(one, dict) for one in value)]
+        for group in (objects, inner):
+            if found := [value for value in group if name in value]:
+                return found[-1]
+        if cut := _cut_off(version, name):
+            return cut
+        if lists:
+            return {name: lists[-1]}
+        if items := [value for value in objects if any(isinstance(part, str) for part in value.values())]:
+            return {name: items}
+    if not said.strip():
+        return "the answer is empty"
+    return f'the answer is not one complete JSON object {{"{name}": ...}}: answer with it and nothing else'
 
 
-def _complaint(location: tuple[int | str, ...], kind: str, message: str) -> str:
-    if kind == "json_invalid":
-        return f"the answer is not one valid JSON object ({message}): answer with the complete object and nothing else"
-    if kind == "timezone_aware" or kind.startswith("datetime"):
-        message = "needs date, time and zone, for example 2026-01-31T09:30:00+01:00, or null"
-    return f"{'.'.join(map(str, location)) or 'the answer'}: {message}"
+def _json_values(text: str) -> Iterator[Any]:
+    """The JSON objects and lists that stand in a text one after another."""
+    place, starts = 0, 0
+    while starts < _MAX_STARTS and (begin := _OPENING.search(text, place)):
+        starts += 1
+        try:
+            value, place = _DECODER.raw_decode(text, begin.start())
+        except (ValueError, RecursionError):
+            place = begin.end()
+        else:
+            yield value
+
+
+def _cut_off(text: str, name: str) -> dict[str, Any] | None:
+    """The object of a reply that ends within its list `name`, without the last item, of which a part may be missing."""
+    for begin in islice(re.finditer(r"\{", text), _MAX_STARTS):
+        try:
+            found = from_json(text[begin.start() :], allow_partial=True)
+        except ValueError:
+            continue
+        items = found.get(name) if isinstance(found, dict) else None
+        if isinstance(items, list) and len(items) > 1:
+            return {**found, name: items[:-1]}
+    return None
 
 
 def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:
@@ -103,9 +232,12 @@ def reply_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _pruned(node: Any) -> Any:
-    if isinstance(node, dict):
-        return {key: _pruned(value) for key, value in node.items() if key not in _NOT_FOR_MODELS}
-    return [_pruned(item) for item in node] if isinstance(node, list) else node
+    if isinstance(node, list):
+        return [_pruned(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _pruned(value) for key, value in node.items() if key not in _NOT_FOR_MODELS}
+    return {**kept, "required": list(kept["properties"])} if isinstance(kept.get("properties"), dict) else kept
 
 
 def shortened(text: str, limit: int) -> str:
@@ -127,9 +259,8 @@ def quoted(text: str, limit: int) -> str:
     return f'"{shortened(one_line(text).replace(chr(34), chr(39)), limit)}"'
 
 
-REPROMPTS: Final = 2
-RULES_PREFIX: Final = "rules-"
-"""Begins the names of providers that answer by rules: to ask them is no call of a language model."""
+REPROMPTS: Final = 1
+"""A store asks a model at most twice; whoever sets `reprompts` of a turn wants something else."""
 _MAX_QUOTED_REPLY: Final = 20_000  # characters of a faulty reply that are shown to the model: tokens cost
 
 
@@ -141,6 +272,7 @@ class Answer(Generic[T]):
     dropped: tuple[DroppedStatement, ...]
     replies: tuple[TimedReply, ...]
     complaints: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 async def ask(
@@ -150,16 +282,12 @@ async def ask(
     *,
     reprompts: int | None = None,
 ) -> Answer[T]:
-    """Ask until the reply is valid, at most `1 + reprompts` times; `model` gets the attempt's number, from 0.
+    """Ask until a reply has a value, at most `1 + reprompts` times; `model` gets the attempt's number, from 0.
 
-    A soft complaint is worth one re-prompt in all, then the value is taken without what was dropped; if that reply is
-    worse, the earlier value stays. Without a valid reply the incomplete one that lost the least is taken.
     Raises `ReplyInvalidError` when no reply had a value, and whatever `model` raises.
     """
     replies: list[TimedReply] = []
     complaints: list[str] = []
-    usable: ParsedReply[T] | None = None
-    incomplete: ParsedReply[T] | None = None
     question = prompt
     while True:
         try:
@@ -169,14 +297,17 @@ async def ask(
             raise
         replies.append(reply)
         parsed = parse(reply.text)
-        settled = usable is not None or not parsed.complaints
-        if parsed.value is not None and not parsed.is_incomplete:
-            usable = parsed
-        elif parsed.value is not None and (incomplete is None or len(parsed.dropped) <= len(incomplete.dropped)):
-            incomplete = parsed
-        if settled or len(replies) > (REPROMPTS if reprompts is None else reprompts):
-            break
+        if parsed.value is not None:
+            return Answer(
+                value=parsed.value,
+                dropped=parsed.dropped,
+                replies=tuple(replies),
+                complaints=tuple(complaints),
+                notes=parsed.notes,
+            )
         complaints.append("; ".join(parsed.complaints))
+        if len(replies) > (REPROMPTS if reprompts is None else reprompts):
+            raise ReplyInvalidError(tuple(complaints), tuple(replies))
         wrong = "\n".join(f"- {complaint}" for complaint in parsed.complaints)
         request = f"Your answer has faults:\n{wrong}\nAnswer again with the whole corrected JSON object."
         faulty = reply.text[:_MAX_QUOTED_REPLY] or "(empty)"
@@ -188,10 +319,6 @@ async def ask(
                 ChatMessage(role="user", content=request),
             ),
         )
-    best = usable or incomplete
-    if best is None or best.value is None:
-        raise ReplyInvalidError((*complaints, "; ".join(parsed.complaints)), tuple(replies))
-    return Answer(value=best.value, dropped=best.dropped, replies=tuple(replies), complaints=tuple(complaints))
 
 
 def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalidError) -> Step:
@@ -211,6 +338,7 @@ def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalid
         cached_tokens=known_sum(reply.cost.cached_tokens for reply in replies),
         reprompts=len(replies) - 1,
         complaints=outcome.complaints[: len(replies) - 1],  # the last reply had no re-prompt
+        notes=outcome.notes if isinstance(outcome, Answer) else (),
         call_turns=shared.turns if shared else 1,
         request=shared.request if shared else None,
         shared_with=shared.others if shared else (),
@@ -241,7 +369,5 @@ def with_unused(step: Step, replies: Sequence[TimedReply]) -> Step:
 def _is_call(reply: TimedReply) -> bool:
     """Whether this attempt called a language model for it; a call for several turns counts for one of them."""
     return (
-        not reply.is_paid
-        and not reply.model.startswith(RULES_PREFIX)
-        and (reply.shared is None or reply.shared.is_counted)
+        not reply.is_paid and answered_by(reply.model) == "model" and (reply.shared is None or reply.shared.is_counted)
     )

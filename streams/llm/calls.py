@@ -64,13 +64,16 @@ class CallFailure:
 
     `unavailable`: no usable answer; the next attempt waits longer and longer.
     `refused`: the server says that this very request is wrong; waiting is no use, so the next attempt comes soon.
-    Both count alike. `code` has few values (it becomes a label), `retry_after` is in seconds.
+    Both count alike. `code` has few values (it becomes a label), `retry_after` is in seconds. `refuses` is a parameter
+    of the request that the server names, `is_too_long` whether it says that a text is too long.
     """
 
     kind: FailureKind
     code: str
     detail: str = ""
     retry_after: float | None = None
+    refuses: str | None = None
+    is_too_long: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

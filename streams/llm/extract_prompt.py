@@ -5,14 +5,13 @@ from functools import cache
 from typing import Any, Final, get_args
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from mnemolog.schemas.entities import PREDICATES
 from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.provenance import Emotion, Energy, Mood
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.llm.ask import ReplyModel, object_text, one_line, quoted, reply_schema
+from mnemolog.streams.llm.ask import ReplyModel, find_object, one_line, quoted, reply_schema
 from mnemolog.streams.llm.extract_reply import FactsReply, TurnsReply, shown_messages
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 
@@ -34,10 +33,10 @@ MOOD_SCHEMA: Final[Mapping[str, Any]] = {
 
 def read_mood(text: str) -> Mood | None:
     """The mood that a reply names; None where it names no valid mood, for which alone no model is asked again."""
+    found = find_object(text, "mood")
     try:
-        reply = from_json(object_text(text))
-        return Mood.model_validate(reply.get("mood"), strict=True)
-    except (ValueError, ValidationError, AttributeError):
+        return None if isinstance(found, str) else Mood.model_validate(found["mood"])
+    except ValidationError:
         return None
 
 
@@ -173,11 +172,7 @@ def _schema(reply: type[ReplyModel], categories: tuple[str, ...], *, has_mood: b
         turn = schema["$defs"].get("_TurnFacts", schema)
         turn["properties"]["mood"] = MOOD_SCHEMA
         turn["required"].append("mood")
-    fact = schema["$defs"]["_Fact"]
-    fact["properties"]["category"]["enum"] = list(categories)
-    for name in ("entities", "relations"):
-        fact["required"].append(name)
-        del fact["properties"][name]["default"]
+    schema["$defs"]["_Fact"]["properties"]["category"]["enum"] = list(categories)
     return schema
 
 

@@ -4,17 +4,18 @@
 the names that were said (`said_entities`) and relations between these (`named_relations`, `alias_relations`).
 """
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import to_json
 
-from mnemolog.schemas.base import Text, Timestamp, normalise
+from mnemolog.schemas.base import Text, normalise
 from mnemolog.schemas.entities import (
     ENTITY_TYPES,
     MAX_ENTITIES,
@@ -34,6 +35,7 @@ from mnemolog.schemas.entities import (
     read_predicate,
 )
 from mnemolog.schemas.facts import (
+    DEFAULT_IMPORTANCE,
     IMPORTANCE_OF_CATEGORY,
     ActionHint,
     Certainty,
@@ -50,12 +52,14 @@ from mnemolog.streams.llm.ask import (
     MAX_LINE,
     FilledLine,
     Line,
+    OptionalLine,
     ParsedReply,
+    ReadingContext,
     ReplyModel,
+    ReplyTime,
+    as_slot,
+    find_object,
     first_complaints,
-    one_line,
-    read_items,
-    read_reply,
     shortened,
 )
 from mnemolog.streams.llm.ports import ExtractionTask
@@ -73,7 +77,6 @@ _TYPES: Final[Mapping[str, EntityType]] = {
     for word in words.split()
 }
 """The type that each word for one means."""
-_MAX_QUOTED: Final = 80
 
 
 def read_type(said: str, configured: Collection[EntityType]) -> EntityType:
@@ -96,10 +99,9 @@ _SPOKEN_LINE: Final = re.compile(
 )
 
 
-def other_speaker(turn: Turn, excerpt: str) -> str | None:
-    """Who says `excerpt`, a comparable text, if that is one named person and not the turn's speaker."""
-    evidence = (message for message in turn.messages if message.role != "system")
-    names = {name for message in evidence for text, name in _spoken(message) if excerpt in text}
+def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str | None:
+    """Who says the words of `excerpt` in these messages, if that is one named person and not the turn's speaker."""
+    names = {name for message in said_in for text, name in _spoken(message) if has_words(text, excerpt)}
     name = names.pop() if len(names) == 1 else None
     return name if name and normalise(name) != normalise(turn.speaker or "") else None
 
@@ -128,9 +130,9 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _EvidenceMessage:
-    """A message that facts may rest on, as it is and as a comparable text, and the question that it answers, or ""."""
+    """A message that facts may rest on, also as a comparable text, and the question that it answers, or ""."""
 
-    content: str
+    message: Message
     comparable: str
     asked: str
 
@@ -149,7 +151,7 @@ class Evidence:
         turn = task.turn
         recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
         said = tuple(
-            _EvidenceMessage(message.content, comparable_text(message.content), asked)
+            _EvidenceMessage(message, comparable_text(message.content), asked)
             for message, asked in with_questions(turn, task.background.messages)
         )
         return cls(said, recalled, TurnWords.of(turn), turn)
@@ -159,11 +161,15 @@ class Evidence:
         """The messages that facts may rest on, as comparable texts."""
         return tuple(one.comparable for one in self.said)
 
-    def complaint(self, text: str, excerpt: str) -> str | None:
-        """Why a fact does not follow from what was said: what is wrong with its excerpt, or its text; else None."""
-        message = self.message_of(excerpt)
-        if message is None:
-            return None
+    def support(self, text: str, excerpt: str) -> tuple[Sequence[Message], str | None]:
+        """The messages that say the excerpt and from which a fact follows; without any, what is wrong, else None."""
+        said_in = self.messages_of(excerpt)
+        faults = [self._fault(text, excerpt, one) for one in said_in]
+        supporting = [one.message for one, fault in zip(said_in, faults, strict=True) if fault is None]
+        return supporting, None if supporting else next(iter(faults), None)
+
+    def _fault(self, text: str, excerpt: str, message: _EvidenceMessage) -> str | None:
+        """Why a fact does not follow from a message that says its excerpt."""
         kind = short_answer(excerpt)
         if kind is not None and (fault := self._answer_fault(kind, text, message)):
             return fault
@@ -172,16 +178,19 @@ class Evidence:
         added = ", ".join(unsaid(self._without_speaker(text), said, words))
         return f"it says {added}, which no message says" if added else None
 
-    def message_of(self, excerpt: str) -> _EvidenceMessage | None:
-        """The message that says it, and not only within recalled text; a bare yes or no begins a sentence there."""
+    def messages_of(self, excerpt: str) -> Sequence[_EvidenceMessage]:
+        """The messages with these words, and not only within recalled text; those that answer a question come first.
+
+        A bare yes or no begins a sentence there.
+        """
         comparable = comparable_text(excerpt)
         if not comparable:
-            return None
+            return ()
         hiding = [text for text in self.recalled if comparable in text]
-        found = [one for one in self.said if comparable in without_texts(one.comparable, hiding)]
+        found = [one for one in self.said if has_words(without_texts(one.comparable, hiding), comparable)]
         if short_answer(excerpt):
             found = [one for one in found if begins_sentence(one.comparable, comparable)]
-        return max(found, key=lambda one: bool(one.asked), default=None)
+        return sorted(found, key=lambda one: not one.asked)
 
     def absence_reason(self, excerpt: str) -> str:
         """Why no message says an excerpt."""
@@ -242,8 +251,8 @@ _ROLES: tuple[Role, ...] = ("subject", "object", "mention")
 
 class EntityReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
     name: Text
-    type: Text
-    role: Annotated[Text, Field(json_schema_extra={"enum": list(_ROLES)})]
+    type: Text = "other"
+    role: Annotated[Text, Field(json_schema_extra={"enum": list(_ROLES)})] = "mention"
     aliases: SkipJsonSchema[tuple[Text, ...]] = ()
     """Nobody asks for them: each is read as a relation `same_as`."""
 
@@ -292,7 +301,7 @@ class RelationReply(ReplyModel):  # a docstring would be a part of the schema th
     subject: Text
     predicate: Text
     object: Text
-    strength: Annotated[Text, Field(json_schema_extra={"enum": list(STRENGTHS)})]
+    strength: Annotated[Text, Field(json_schema_extra={"enum": list(STRENGTHS)})] = "weak"
 
 
 def named_relations(
@@ -367,17 +376,17 @@ MAX_FACTS = 100
 class _Fact(ReplyModel):
     excerpt: FilledLine
     text: FilledLine
-    search_text: Line
-    key: Slot | None
-    value: Line | None
-    single_valued: bool
-    category: str
-    importance_category: ImportanceCategory
-    certainty: Certainty
-    subject: Line | None
-    event_time: Timestamp | None
-    valid_until: Timestamp | None
-    action_hint: ActionHint
+    search_text: Line = ""
+    key: Annotated[Slot | None, BeforeValidator(as_slot)] = None
+    value: OptionalLine = None
+    single_valued: bool = False
+    category: Annotated[Slot, BeforeValidator(as_slot)] = "other"
+    importance_category: Annotated[ImportanceCategory | SkipJsonSchema[None], BeforeValidator(as_slot)] = None
+    certainty: Annotated[Certainty, BeforeValidator(as_slot)] = "strong"
+    subject: OptionalLine = None
+    event_time: ReplyTime = None
+    valid_until: ReplyTime = None
+    action_hint: Annotated[ActionHint, BeforeValidator(as_slot)] = "new"
     entities: tuple[EntityReply, ...] = ()
     relations: tuple[RelationReply, ...] = ()
 
@@ -400,105 +409,89 @@ class _OmittedSentence(ReplyModel):
     reason: OmissionReason
 
 
-class _RulesReply(FactsReply):
-    """A reply that also lists what it left out, and why. A language model is not asked for that."""
-
-    omitted: tuple[_OmittedSentence, ...] = ()
-    mood: object = None
-    """Where it is asked for; `read_mood` reads it."""
+_OMITTED: Final = TypeAdapter(tuple[_OmittedSentence, ...])
+"""What a reply of rules lists beside its facts. A language model is not asked for that."""
 
 
 def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
-    """The facts of a reply.
+    """The facts of a reply that follow from the turn; the others are dropped, each with the reason.
 
-    A fact whose excerpt is not in the turn, or whose text asserts an amount or a negation that the turn does not, is a
-    soft complaint and left out.
-    The valid facts of an invalid reply make an incomplete one; without a single valid fact it has no value.
+    A reply without a list of facts, or with none that can be read among some, has no value.
     """
-    reply = read_reply(_RulesReply, text)
-    faults = _reply_faults(reply, subject.categories) if isinstance(reply, FactsReply) else reply
-    if isinstance(reply, _RulesReply) and not faults:
-        rest = _grounded(reply.facts, subject)
-        omitted = (DroppedStatement(text=one.text, reason=one.reason) for one in reply.omitted)
-        return replace(rest, dropped=(*rest.dropped, *omitted))
-    valid, invalid = _valid_facts(text, subject.categories)
-    rest = _grounded(valid, subject)
-    return ParsedReply(
-        value=rest.value or None, complaints=faults, dropped=(*invalid, *rest.dropped), is_incomplete=True
-    )
-
-
-def _reply_faults(reply: FactsReply, categories: tuple[str, ...]) -> tuple[str, ...]:
-    if len(reply.facts) > MAX_FACTS:
-        return (f"{len(reply.facts)} facts are too many: give the {MAX_FACTS} that matter most",)
-    return first_complaints(
-        f"facts.{index}.category: {one_line(fact.category)[:_MAX_QUOTED]!r} is none of {', '.join(categories)}"
-        for index, fact in enumerate(reply.facts)
-        if fact.category not in categories
-    )
-
-
-def _valid_facts(text: str, categories: tuple[str, ...]) -> tuple[list[_Fact], list[DroppedStatement]]:
-    """The first `MAX_FACTS` valid facts of a reply, each checked alone, and what is lost of the others."""
-    valid: list[_Fact] = []
-    invalid: list[DroppedStatement] = []
-    for item in read_items(text, "facts"):
+    found = find_object(text, "facts")
+    items = found if isinstance(found, str) else found["facts"]
+    if not isinstance(items, list):
+        return ParsedReply(complaints=(items if isinstance(items, str) else "facts: must be a list",))
+    context = ReadingContext(subject.turn.occurred_at.tzinfo or UTC)
+    read: list[_Fact] = []
+    dropped: list[DroppedStatement] = []
+    faults: list[str] = []
+    for index, item in enumerate(items):
         try:
-            fact = _Fact.model_validate_json(to_json(item))
-        except ValidationError:
-            fact = None
-        if fact is not None and fact.category in categories and len(valid) < MAX_FACTS:
-            valid.append(fact)
+            fact = _Fact.model_validate(item, context=context)
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            faults.append(f"{'.'.join(map(str, ('facts', index, *fault['loc'])))}: {fault['msg']}")
         else:
-            text, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
-            invalid.append(DroppedStatement(text=text, reason="invalid_fact", excerpt=excerpt))
-    return valid, invalid[:MAX_FACTS]
+            if len(read) < MAX_FACTS:
+                is_known = fact.category in subject.categories
+                read.append(fact if is_known else fact.model_copy(update={"category": "other"}))
+                continue
+        what, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
+        dropped.append(DroppedStatement(text=what, reason="invalid_fact", excerpt=excerpt))
+    if faults and not read:
+        return ParsedReply(complaints=first_complaints(faults), dropped=tuple(dropped[:MAX_FACTS]))
+    facts, unfounded = _founded(read, subject)
+    omitted = [DroppedStatement(text=one.text, reason=one.reason) for one in _omitted(found)]
+    return ParsedReply(value=facts, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=context.notes)
+
+
+def _omitted(found: object) -> tuple[_OmittedSentence, ...]:
+    try:
+        return _OMITTED.validate_python(found["omitted"]) if isinstance(found, dict) and "omitted" in found else ()
+    except ValidationError:
+        return ()
 
 
 def _readable_text(item: object, *fields: str) -> str:
     """What the first of the `fields` of an invalid fact seems to say, in characters that can be stored."""
     texts = (item.get(name) for name in fields) if isinstance(item, dict) else ()
-    said = next((text for text in texts if isinstance(text, str) and text.strip()), to_json(item).decode())
-    return shortened(said.replace("\x00", ""), MAX_LINE)
+    said = next((text for text in texts if isinstance(text, str) and text.strip()), None) or json.dumps(item)
+    return shortened(said.replace("\x00", "").encode("utf-8", "replace").decode(), MAX_LINE)
 
 
-def _grounded(candidates: Sequence[_Fact], task: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
+def _founded(
+    candidates: Sequence[_Fact], task: ExtractionTask
+) -> tuple[tuple[ExtractedFact, ...], list[DroppedStatement]]:
     """The facts whose excerpt a message of the user says, and whose text asserts no more than that and its question."""
     evidence = Evidence.of(task)
     said_before = [comparable_text(message.content) for message in shown_messages(task.turn)]
     said_before += [comparable_text(message.content) for message in task.background.messages]
     facts: list[ExtractedFact] = []
-    complaints: list[str] = []
     dropped: list[DroppedStatement] = []
-    for index, fact in enumerate(candidates):
-        is_found = evidence.message_of(fact.excerpt) is not None
-        fault = evidence.complaint(fact.text, fact.excerpt) if is_found else None
-        if is_found and not fault:
+    for fact in candidates:
+        said_in, fault = evidence.support(fact.text, fact.excerpt)
+        if said_in:
             said = (*evidence.contents, comparable_text(fact.text))
             entities, left_out = said_entities(fact.entities, said, task.turn, task.entity_types)
-            speaker = other_speaker(task.turn, comparable_text(fact.excerpt))
+            speaker = other_speaker(task.turn, said_in, fact.excerpt)
             names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
             relations = named_relations(fact.relations, names, task.turn, speaker)
             aliases, unsaid = alias_relations(fact.entities, fact.relations, said_before, task.turn, speaker)
             made = _extracted(fact, speaker, entities, (*aliases, *relations)[:MAX_RELATIONS])
             facts.append(made.model_copy(update={"unlinked": (*left_out, *unsaid)[:MAX_UNLINKED]}))
             continue
-        complaints.append(
-            f"facts.{index}.text: {fault}: say only what is said, or leave the fact out"
-            if is_found
-            else f'facts.{index}.excerpt: "{one_line(fact.excerpt)[:_MAX_QUOTED]}" '
-            f"{evidence.absence_reason(fact.excerpt)}: copy the words from one message, or leave the fact out"
-        )
-        reason: DropReason = "invalid_fact" if is_found else "excerpt_not_found"
-        dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt))
-    return ParsedReply(value=tuple(facts), complaints=first_complaints(complaints), dropped=tuple(dropped))
+        reason: DropReason = "unfounded" if fault else "excerpt_not_found"
+        detail = fault or evidence.absence_reason(fact.excerpt)
+        dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt, detail=detail))
+    return tuple(facts), dropped
 
 
 def _extracted(
     fact: _Fact, speaker: str | None, entities: tuple[NamedEntity, ...], relations: tuple[NamedRelation, ...]
 ) -> ExtractedFact:
     """The fact of a reply; what another `speaker` says of "the user" is about that speaker."""
-    subject = fact.subject or None
+    subject, kind = fact.subject or None, fact.importance_category
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
     return ExtractedFact.model_validate(
@@ -510,7 +503,7 @@ def _extracted(
             "search_text": fact.search_text.strip() or fact.text.strip(),
             "value": fact.value or None,
             "subject": subject,
-            "importance": IMPORTANCE_OF_CATEGORY[fact.importance_category],
+            "importance": IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE,
             "single_valued": fact.single_valued and fact.key is not None,
         }
     )

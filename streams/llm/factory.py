@@ -18,7 +18,12 @@ def build_openai_chat_model(settings: StreamsSettings, on_failure: OnFailure = i
         endpoint = endpoint_of(
             settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency, on_failure=on_failure
         )
-        return OpenAiChatModel(endpoint, settings.chat_model, structured_output=settings.structured_output)
+        return OpenAiChatModel(
+            endpoint,
+            settings.chat_model,
+            structured_output=settings.structured_output,
+            left_out=settings.leave_out,
+        )
 
 
 def build_embedder(settings: StreamsSettings, on_failure: OnFailure = ignore_failure) -> Embedder:
@@ -37,7 +42,12 @@ def build_embedder(settings: StreamsSettings, on_failure: OnFailure = ignore_fai
             concurrency=settings.embedding_concurrency,
             on_failure=on_failure,
         )
-        return OpenAiEmbedder(endpoint, settings.embedding_model, dimensions=settings.embedding_dimensions)
+        return OpenAiEmbedder(
+            endpoint,
+            settings.embedding_model,
+            dimensions=settings.embedding_dimensions,
+            left_out=settings.leave_out,
+        )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ How names are shown, and which answers are accepted. The question about facts al
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import Final
 from uuid import UUID
 
@@ -14,9 +15,11 @@ from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
 from mnemolog.streams.llm.ask import (
-    FilledLine,
+    Line,
     ParsedReply,
+    ReadingContext,
     ReplyModel,
+    WholeNumber,
     first_complaints,
     one_line,
     quoted,
@@ -151,9 +154,9 @@ name's list, with 0 about all of them, are neither ended nor merged nor repeated
 
 
 class _NameAnswer(ReplyModel):
-    name: int
-    reason: FilledLine
-    entity: int
+    name: WholeNumber
+    reason: Line = ""
+    entity: WholeNumber
 
 
 class _Names(ReplyModel):
@@ -196,15 +199,14 @@ def question_prompt(
 def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAnswers]:
     """One decision for each conflict, as `parse_resolution` reads them, and one answer for each name.
 
-    Where only answers about names are at fault, the reply is incomplete: what it decides on conflicts holds if no valid
-    one can be had, and no name is found. A decision that contradicts an answer is a soft fault, and else an ADD.
+    Where answers about names are at fault, no name is found. A decision that contradicts an answer becomes an ADD.
     """
     if not subject.doubtful_names:
         parsed = parse_resolution(text, subject)
         value = None if parsed.value is None else ParsedAnswers(decisions=parsed.value)
         return ParsedReply(value=value, complaints=parsed.complaints)
     form: type[_Names] = _NameDecisions if subject.conflicts else _Names
-    reply = read_reply(form, text, subject.said_at.tzinfo)
+    reply = read_reply(form, text, ReadingContext(subject.said_at.tzinfo or UTC))
     if isinstance(reply, tuple):
         return ParsedReply(complaints=reply)
     decided = parse_decisions(reply.decisions if isinstance(reply, _NameDecisions) else (), subject)
@@ -220,7 +222,7 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
             _answer(name, entities.get(answer.entity), answer.reason)
             for name, answer in zip(subject.doubtful_names, said, strict=True)
         )
-    contradictions = dict(_contradictions(decided.value, answers, subject))
+    contradictions = set(_contradictions(decided.value, answers, subject))
     decisions = []
     for decision in decided.value:
         if decision.number in contradictions:  # the new fact stands beside what is known
@@ -230,11 +232,7 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
             )
         else:
             decisions.append(decision)
-    return ParsedReply(
-        value=ParsedAnswers(decisions=tuple(decisions), names=answers),
-        complaints=first_complaints(faults or contradictions.values()),
-        is_incomplete=bool(faults),
-    )
+    return ParsedReply(value=ParsedAnswers(decisions=tuple(decisions), names=answers), notes=faults)
 
 
 def no_answers(subject: NumberedConflicts) -> tuple[AnsweredName, ...]:
@@ -266,19 +264,16 @@ def _name_faults(said: Sequence[_NameAnswer], subject: NumberedConflicts) -> Ite
 
 def _contradictions(
     decisions: Sequence[ParsedDecision], answers: Sequence[AnsweredName], subject: NumberedConflicts
-) -> Iterator[tuple[int, str]]:
-    """The decisions, by their numbers, that change or repeat facts about another entity than their subject is."""
+) -> Iterator[int]:
+    """The numbers of the decisions that change or repeat facts about another entity than their subject is."""
     conflicts = {conflict.number: conflict for conflict in subject.conflicts}
-    labels = entity_labels(subject.doubtful_names)
     for decision in decisions:
         new, known = _compared(decision, conflicts[decision.number])
-        for number, (name, answer) in enumerate(zip(subject.doubtful_names, answers, strict=True), 1):
+        for name, answer in zip(subject.doubtful_names, answers, strict=True):
             others = (twin for twin in name.twins if twin.entity_id != answer.entity_id)
             of_other = [twin for twin in others if known.intersection(twin.subject_of)]
             if of_other and any((fact.text, fact.subject) in new for fact in name.about):
-                other = f"E{labels[of_other[0].entity_id]}"
-                complaint = f"{decision.verdict} concerns a fact about {other}, and M{number} is said not to be {other}"
-                yield decision.number, f"N{decision.number}: {complaint}"
+                yield decision.number
 
 
 def _compared(decision: ParsedDecision, conflict: NumberedConflict) -> tuple[set[tuple[str, str | None]], set[UUID]]:

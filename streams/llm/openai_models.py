@@ -8,19 +8,22 @@ import base64
 import binascii
 import json
 import math
+import re
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal, TypeVar
+from urllib.parse import parse_qsl
 
 import openai
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import to_json
 
+from mnemolog.common.logs import get_logger
 from mnemolog.schemas.base import MAX_MODEL_NAME
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
@@ -39,12 +42,32 @@ from mnemolog.streams.llm.ports import (
 )
 from mnemolog.streams.settings import StreamsSettings
 
+_log = get_logger(__name__)
 CallPurpose = Literal["extract", "resolve", "summarise", "rerank", "variants", "embed"]
 _CONNECT_SECONDS: Final = 10.0
 _REFUSED_STATUSES: Final = frozenset({400, 413, 414, 422, 431})
 """What the server says about this request. Other statuses can pass: a load, an outage, a key to be renewed."""
 _TOO_LARGE: Final = "too large"
 """In the message of a 429: the request alone exceeds the limit of a minute, so that no waiting helps."""
+Parameter = Literal["temperature", "seed", "response_format", "dimensions", "encoding_format"]
+_PARAMETER_WORDS: Final[Mapping[str, Parameter]] = {
+    "temperature": "temperature",
+    "seed": "seed",
+    "response_format": "response_format",
+    "json_schema": "response_format",
+    "json_object": "response_format",
+    "structured output": "response_format",
+    "dimensions": "dimensions",
+    "encoding_format": "encoding_format",
+    "base64": "encoding_format",
+}
+_TOO_LONG: Final = re.compile(
+    r"too (?:long|large)|tokens?\b|context (?:length|size)|maximum length|exceeds?\b", re.IGNORECASE
+)
+"""In the message of a server that was sent a longer text than its model takes."""
+_TOO_LONG_STATUSES: Final = frozenset({400, 413, 422, 500})
+_FEWEST_CHARACTERS: Final = 200
+"""A text that is refused with so few characters is not refused for its length."""
 _MAX_DETAIL: Final = 300  # characters of a server's message that are kept
 _ERROR_STATUSES: Final = range(400, 600)
 _UNKNOWN_STATUS: Final = 500
@@ -123,8 +146,13 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
     Raises `ProviderConfigurationError` without a key for OpenAI.
     """
     timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
+    address, _, query = (endpoint.base_url or "").partition("?")
+    asked = dict(parse_qsl(query))
+    headers = {"api-key": endpoint.api_key} if "api-version" in asked and endpoint.api_key else {}  # as Azure names it
     options: dict[str, Any] = {
-        "base_url": endpoint.base_url,
+        "base_url": address or None,
+        "default_query": asked,
+        "default_headers": headers,
         "max_retries": 0,
         "timeout": timeout,
         "http_client": openai.DefaultAioHttpClient(timeout=timeout),
@@ -145,6 +173,30 @@ def post(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> Send
     """
     address = str(client.base_url).rstrip("/")  # an address without a path has no slash in the end
     return partial(client.post, f"{address}/{path}", cast_to=bytes, content=to_json(body), options=_OPTIONS)
+
+
+@dataclass(slots=True)
+class OptionalParameters:
+    """The optional parameters of requests, without what the server, or a setting, leaves out.
+
+    A server that refuses a request and names one of them is asked again without it, and gets it no more.
+    """
+
+    name: str
+    on_failure: OnFailure
+    left_out: set[str]
+
+    def of(self, form: Mapping[Parameter, Any]) -> dict[str, Any]:
+        return {name: value for name, value in form.items() if name not in self.left_out}
+
+    def learn(self, outcome: object, sent: Mapping[str, Any]) -> bool:
+        """Whether a parameter that was sent is why the request was refused."""
+        if not isinstance(outcome, CallFailure) or outcome.refuses is None or outcome.refuses not in sent:
+            return False
+        self.left_out.add(outcome.refuses)
+        _log.warning("parameter_left_out", provider=self.name, parameter=outcome.refuses, detail=outcome.detail)
+        self.on_failure(f"{self.name} refuses {outcome.refuses}, which is left out from now on")
+        return True
 
 
 async def send(
@@ -204,6 +256,8 @@ def _status_failure(status: int, message: str, wait: float | None) -> CallFailur
         code=f"http_{status}",
         detail=message[:_MAX_DETAIL],
         retry_after=wait,
+        refuses=next((name for word, name in _PARAMETER_WORDS.items() if word in message.lower()), None),
+        is_too_long=status in _TOO_LONG_STATUSES and bool(_TOO_LONG.search(message)),
     )
 
 
@@ -241,8 +295,27 @@ _PROBE_TEXT: Final = "Hello."
 
 
 class ChatMessageBody(BaseModel):
-    content: str | None = None
+    """A message as servers send it: the answer may stand in parts, in a call of a tool or where reasoning should."""
+
+    content: Any = None
     refusal: str | None = None
+    tool_calls: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+
+    @property
+    def text(self) -> str:
+        """The first of these that has words; "" where none has."""
+        parts = self.content if isinstance(self.content, list) else []
+        calls = self.tool_calls if isinstance(self.tool_calls, list) else []
+        found = (
+            self.content,
+            "".join(said for part in parts if isinstance(part, dict) and isinstance(said := part.get("text"), str)),
+            *(call["function"].get("arguments") for call in calls if isinstance(call, dict) and "function" in call),
+            self.reasoning_content,
+            self.reasoning,
+        )
+        return next((text for text in found if isinstance(text, str) and text.strip()), "")
 
 
 class Choice(BaseModel):
@@ -270,7 +343,7 @@ class OpenAiChatModel:
     model or timeout of its own. Their probe is a prompt with a greeting in the place of the conversation.
 
     The server learns the form of the reply by a strict JSON Schema or, with another `structured_output`, from the
-    prompt, with or without JSON mode. `temperature=None` is for models that refuse the parameter.
+    prompt, with or without JSON mode. Parameters that a model refuses, and those in `left_out`, are not sent to it.
     Raises `ProviderConfigurationError` where there is no key for OpenAI.
     """
 
@@ -280,11 +353,12 @@ class OpenAiChatModel:
         model: str,
         *,
         structured_output: StructuredOutput = "json_schema",
-        temperature: float | None = 0.0,
+        left_out: Collection[Parameter] = (),
     ) -> None:
         self.model = model
         self._structured_output = structured_output
-        self._temperature = temperature
+        self._left_out = left_out
+        self._parameters: dict[str, OptionalParameters] = {}
         self._client = create_client(endpoint)
         self._timeout = endpoint.timeout
         self._retry = endpoint.retry
@@ -301,20 +375,28 @@ class OpenAiChatModel:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
         retrier = self._retriers.get(prompt.purpose) or self._new_retrier(prompt)
         return await retrier.call(
-            partial(self._attempt, prompt, self._request(prompt)),
+            partial(self._attempt, prompt),
             divisible=isinstance(prompt, SharedPrompt),
             overridden=prompt.model is not None or prompt.timeout is not None,
         )
 
-    async def _attempt(self, prompt: Prompt, request: SendRequest) -> Reply | CallFailure:
-        return await send(
-            request,
-            partial(self._read, prompt.model or self.model),
-            purpose=prompt.purpose,
-            model=_OVERRIDE_MODEL_LABEL if prompt.model else self.model,
-            timeout=prompt.timeout or self._timeout,
-            on_failure=self._on_failure,
+    async def _attempt(self, prompt: Prompt) -> Reply | CallFailure:
+        model = prompt.model or self.model
+        parameters = self._parameters.setdefault(
+            model, OptionalParameters(f"chat {model}", self._on_failure, {*self._left_out})
         )
+        while True:
+            sent = parameters.of(self._form(prompt))
+            outcome = await send(
+                post(self._client, "chat/completions", self._body(prompt, sent)),
+                partial(self._read, model),
+                purpose=prompt.purpose,
+                model=_OVERRIDE_MODEL_LABEL if prompt.model else self.model,
+                timeout=prompt.timeout or self._timeout,
+                on_failure=self._on_failure,
+            )
+            if not parameters.learn(outcome, sent):
+                return outcome
 
     def _new_retrier(self, prompt: Prompt) -> CallRetrier:
         """The retrier of a purpose. Its probe has the purpose's instructions and schema: what fails all fails it."""
@@ -327,7 +409,7 @@ class OpenAiChatModel:
         self._retriers[purpose] = CallRetrier(
             self._retry,
             name=f"{purpose} {self.model}",
-            probe=partial(self._attempt, probe, self._request(probe)),
+            probe=partial(self._attempt, probe),
             slots=self._slots,
             on_pause=show_pauses(purpose, self.model),
         )
@@ -336,21 +418,22 @@ class OpenAiChatModel:
     async def close(self) -> None:
         await self._client.close()
 
-    def _request(self, prompt: Prompt) -> SendRequest:
-        messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
-        form: dict[str, Any] = {}
+    def _form(self, prompt: Prompt) -> dict[Parameter, Any]:
+        form: dict[Parameter, Any] = {"temperature": 0.0, "seed": 0}
         if self._structured_output == "json_schema":
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
-            form = {"response_format": {"type": "json_schema", "json_schema": strict}}
-        else:
+            form["response_format"] = {"type": "json_schema", "json_schema": strict}
+        elif self._structured_output == "json_object":
+            form["response_format"] = {"type": "json_object"}
+        return form
+
+    def _body(self, prompt: Prompt, sent: Mapping[str, Any]) -> dict[str, Any]:
+        messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
+        if self._structured_output != "json_schema" or "response_format" not in sent:
+            # In the first message: some servers take one system message alone.
             instruction = f"Answer with one JSON object that follows this JSON Schema:\n{json.dumps(prompt.schema)}"
-            messages.append({"role": "system", "content": instruction})
-        if self._structured_output == "json_object":
-            form = {"response_format": {"type": "json_object"}}
-        if self._temperature is not None:
-            form["temperature"] = self._temperature
-        body = {"model": prompt.model or self.model, "messages": messages, "seed": 0, **form}
-        return post(self._client, "chat/completions", body)
+            messages[0]["content"] += f"\n\n{instruction}"
+        return {"model": prompt.model or self.model, "messages": messages, **sent}
 
     def _read(self, model: str, content: bytes) -> Reply | CallFailure:
         body = parse_body(content, CompletionBody)
@@ -364,12 +447,13 @@ class OpenAiChatModel:
         if choice.finish_reason == "content_filter":
             return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
         name = (body.model or model)[:MAX_MODEL_NAME]
-        return Reply(text=choice.message.content or "", model=name, usage=body.tokens)
+        return Reply(text=choice.message.text, model=name, usage=body.tokens)
 
 
 class OpenAiEmbedder:
     """Embeds texts, by their first `MAX_CHARACTERS` characters; the vectors have length 1.
 
+    Where the server says that a text is too long for its model, texts are embedded by a shorter beginning from then on.
     Without `dimensions` the first reply says how many there are, and later replies have to agree.
     Raises `ProviderConfigurationError` where there is no key for OpenAI.
     """
@@ -380,12 +464,15 @@ class OpenAiEmbedder:
         model: str,
         *,
         dimensions: int | None = None,
-        encoding: Literal["base64", "float"] = "base64",
+        left_out: Collection[Parameter] = (),
     ) -> None:
         self.model = model
-        self._encoding: Literal["base64", "float"] = encoding
-        self._form = {} if dimensions is None else {"dimensions": dimensions}
+        self._form: dict[Parameter, Any] = {"encoding_format": "base64"}
+        if dimensions is not None:
+            self._form["dimensions"] = dimensions
+        self._parameters = OptionalParameters(f"embed {model}", endpoint.on_failure, {*left_out})
         self._dimensions = dimensions
+        self._max_characters = MAX_CHARACTERS
         self._client = create_client(endpoint)
         self._timeout = endpoint.timeout
         self._on_failure = endpoint.on_failure
@@ -410,15 +497,29 @@ class OpenAiEmbedder:
         await self._client.close()
 
     async def _embed(self, texts: list[str]) -> Embeddings | CallFailure:
-        body = {"model": self.model, "input": texts, "encoding_format": self._encoding, **self._form}
-        return await send(
-            post(self._client, "embeddings", body),
-            partial(self._read, len(texts)),
-            purpose="embed",
-            model=self.model,
-            timeout=self._timeout,
-            on_failure=self._on_failure,
-        )
+        limit = self._max_characters
+        while True:
+            sent = self._parameters.of(self._form)
+            body = {"model": self.model, "input": [text[:limit] for text in texts], **sent}
+            outcome = await send(
+                post(self._client, "embeddings", body),
+                partial(self._read, len(texts)),
+                purpose="embed",
+                model=self.model,
+                timeout=self._timeout,
+                on_failure=self._on_failure,
+            )
+            if not isinstance(outcome, CallFailure):
+                if limit < self._max_characters:
+                    self._max_characters = limit
+                    _log.warning("texts_embedded_by_their_beginning", provider=self._parameters.name, characters=limit)
+                return outcome
+            if self._parameters.learn(outcome, sent):
+                continue
+            longest = max(min(len(text), limit) for text in texts)
+            if not outcome.is_too_long or longest <= _FEWEST_CHARACTERS:
+                return outcome
+            limit = max(_FEWEST_CHARACTERS, longest // 2)
 
     def _read(self, count: int, content: bytes) -> Embeddings | CallFailure:
         body = parse_body(content, EmbeddingsBody)
@@ -433,9 +534,9 @@ class OpenAiEmbedder:
             return _unusable_reply("bad_embedding", str(error))
         expected = self._dimensions or len(rows[0])
         if any(len(row) != expected for row in rows):
-            return _unusable_reply(
-                "wrong_dimensions", f"{sorted({len(row) for row in rows})} where {expected} were expected"
-            )
+            sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
+            advice = "set MNEMOLOG_EMBEDDING_DIMENSIONS to what the model gives"
+            return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected: {advice}")
         self._dimensions = expected
         return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
 

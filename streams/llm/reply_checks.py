@@ -49,6 +49,12 @@ class DecisionClaim:
         return tuple(known for _, known in self.targets)
 
 
+def settled(claim: DecisionClaim, names: tuple[str, ...]) -> DecisionClaim:
+    """The claim, as an EXTEND where its merged text is in doubt: both facts stay, as they were said."""
+    is_doubtful = claim.action == "MERGE" and any(_merge_faults(claim, names))
+    return replace(claim, action="EXTEND", merged="") if is_doubtful else claim
+
+
 def claim_faults(claim: DecisionClaim, conflicts: NumberedConflicts) -> Iterator[str]:
     """What is wrong with a decision on facts that it may name, each as a sentence that says what to do instead."""
     names = conflicts.user_names
@@ -57,7 +63,7 @@ def claim_faults(claim: DecisionClaim, conflicts: NumberedConflicts) -> Iterator
         case _ if not claim.targets:
             pass
         case "MERGE":
-            found += [*_merge_faults(claim, names), *_term_faults(claim), *_subject_faults(claim, names)]
+            found += [*_denial_faults(claim, names), *_term_faults(claim), *_subject_faults(claim, names)]
         case "KEEP":
             faults = [[*_keep_faults(claim, *target, names)] for target in claim.targets]
             found += chain(*faults) if all(faults) else ()
@@ -79,7 +85,6 @@ def _merge_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]
     if any(len(one_line(parent)) > MAX_LINE for parent in parents):
         yield "a text ends in … because it is too long to be merged: choose EXTEND or SIMILAR"
         return
-    yield from _denial_faults(claim, names)
     ignored, extras = _subject_stems(claim, names), [claim.fact.excerpt, *_values(claim), *names]
     gone = [*lost_details(parents, claim.merged), *["its negation"] * lost_negation(parents, claim.merged)]
     if gone:

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from mnemolog.streams.llm.ask import FilledLine, ReplyModel, one_line, read_reply, reply_schema, shortened
+from mnemolog.streams.llm.ask import FilledLine, ReplyModel, WholeNumber, one_line, read_reply, reply_schema, shortened
 from mnemolog.streams.llm.ports import ChatMessage, ChatModel, Prompt, UnusableReplyError
 
 RERANK_PROMPT_VERSION: Final = "rerank-1"
@@ -20,7 +20,7 @@ numbers: the numbers in their order; an empty list where no text helps."""
 
 
 class RerankReply(ReplyModel):
-    numbers: list[int]
+    numbers: list[WholeNumber]
 
 
 class Reranker:

@@ -4,19 +4,18 @@
 with a share of the tokens.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
-
-from pydantic_core import from_json, to_json
 
 from mnemolog.common.tokens import estimate_tokens
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Overrides, Turn
-from mnemolog.streams.llm.ask import object_text
+from mnemolog.streams.llm.ask import find_object
 from mnemolog.streams.llm.background import best_entities, best_facts, in_turn, tokens_of_entities
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION as ONE_TURN_VERSION
 from mnemolog.streams.llm.extract_prompt import background_lines, system_text, turn_lines, turns_schema
@@ -111,15 +110,9 @@ def parts_of(reply: Reply, turns: int) -> list[Part | None]:
 
 
 def _items(text: str) -> list[Any]:
-    try:
-        reply, is_whole = from_json(object_text(text)), True
-    except ValueError:
-        try:
-            reply, is_whole = from_json(text[max(0, text.find("{")) :], allow_partial=True), False
-        except ValueError:
-            return []
-    items = reply.get("turns") if isinstance(reply, dict) else None
-    return (items if is_whole else items[:-1]) if isinstance(items, list) else []
+    found = find_object(text, "turns")
+    items = [] if isinstance(found, str) else found["turns"]
+    return items if isinstance(items, list) else []
 
 
 def replies_of(reply: Reply, parts: Sequence[Part | None], asked: Sequence[int]) -> list[Reply | None]:
@@ -128,9 +121,9 @@ def replies_of(reply: Reply, parts: Sequence[Part | None], asked: Sequence[int])
     Where the reply has no part at all the first turn gets all of it, in a form that is no valid reply: it is asked
     about again alone, and has what the call took.
     """
-    texts = [None if part is None else to_json(part, inf_nan_mode="null").decode() for part in parts]
+    texts = [None if part is None else json.dumps(part) for part in parts]
     if all(text is None for text in texts):
-        texts[0] = to_json({"undivided": _said(reply)}).decode()
+        texts[0] = json.dumps({"undivided": _said(reply)})
     weights = [0 if text is None else weight for text, weight in zip(texts, asked, strict=True)]
     usages = divide_usage(reply.usage, weights, [len(text or "") for text in texts])
     return [

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,13 +19,14 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, NewFact, Original, Statement
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate
+from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate, answered_by
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.classify import TurnState, same_slot
 from mnemolog.streams.resolution.guards import StatementContext, next_version_start, statement_confidence
+from mnemolog.streams.text.differences import compare_subjects
 
 _OF_ENTITIES: Final = ("entities", "relations", "unlinked")
 """Fields of a fact that are events of their own in the log, or a part of a step."""
@@ -147,7 +148,7 @@ class EventBuilder:
         weighed = (WeighedCandidate(fact_id=known.fact_id, similarity=known.similarity) for known in self.candidates)
         asked = llm_decision or AskedConflict()
         return Decision(
-            by=by,
+            by=answered_by(asked.model) if by == "model" else by,
             reason=reason,
             candidates=tuple(weighed),
             model=asked.model,
@@ -202,6 +203,7 @@ class EventBuilder:
             speaker=said_by.speaker,
             authority=said_by.authority,
             said_at=self._own_time(self.said_at),
+            metadata=None if self.original is None else self.original.metadata,
             vector=self.vector,
         )
 
@@ -281,13 +283,13 @@ def repetition_events(  # noqa: PLR0911 - one return a case
     if not context.infer or context.rules.add_only or known.status == "ended":
         return (builder.skipped(known, decision),)
     case = context.pending_cases.get(known.fact_id)
-    if case is not None and known.status == "pending_confirmation" and supports(builder, case):
+    if case is not None and known.status == "pending_confirmation" and supports(builder, known, case):
         if case.needs_human:
             return (builder.confirmed(known, decision.model_copy(update={"guard": "human_word"})),)
         return (confirm_pending(builder, case, decision),)
     if rejections := _rejections(builder, known, decision):
         return rejections
-    if raises_confidence and known.fact_id not in builder.state.confirmed_ids:
+    if raises_confidence and known.fact_id not in builder.state.confirmed_ids and not _is_resend(builder, known):
         return (builder.confirmed(known, decision),)
     return (builder.skipped(known, decision),)
 
@@ -355,9 +357,19 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision
     )
 
 
-def supports(builder: EventBuilder, case: PendingCase) -> bool:
-    """Whether a statement supports a pending overwrite: it was not said before it."""
-    return case.said_at <= builder.said_at
+def supports(builder: EventBuilder, known: Candidate, case: PendingCase) -> bool:
+    """Whether a statement supports the pending overwrite of a known fact: it comes after it, and is no resend of it."""
+    speaker = (builder.original or builder.context).speaker
+    is_same_speaker = compare_subjects(speaker, case.speaker, builder.context.user_names) == "same"
+    return case.said_at <= builder.said_at and not (is_same_speaker and _is_resend(builder, known))
+
+
+def _is_resend(builder: EventBuilder, known: Candidate) -> bool:
+    """Whether a statement has the words of a known fact, or was said in its words, within the `resend_window` of it."""
+    last_said = known.said_at or known.true_from
+    if builder.said_at - last_said > timedelta(seconds=builder.context.rules.resend_window):
+        return False
+    return builder.fact.content_hash == known.content_hash or builder.fact.excerpt == known.excerpt
 
 
 def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[PendingRejected]:

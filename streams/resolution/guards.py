@@ -102,11 +102,13 @@ def find_guard(  # noqa: C901, PLR0911 - one return a guard
         return "human_word"
     active = [known for known in active if known.fact_id not in own_ids]
     has_certain = any(known.confidence >= rules.confirm_below for known in active)
-    if verdict == "CONTRADICT" and has_certain:
+    is_risky = any(rules.is_high_risk(known.category, known.key) for known in active)
+    is_sure = statement_context.confidence >= rules.confirm_below
+    if verdict == "CONTRADICT" and has_certain and (is_risky or not is_sure):
         return "high_confidence"
-    if statement_context.confidence >= rules.confirm_below:
+    if is_sure:
         return None
-    if any(rules.is_high_risk(known.category, known.key) for known in active):
+    if is_risky:
         return "high_risk"
     if verdict != "MERGE" and statement_context.is_doubtful and has_certain:
         return "low_confidence"

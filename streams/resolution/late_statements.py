@@ -44,7 +44,7 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
     moved = _earlier_ends(builder, llm_decision, held) if reply.verdict in VERDICTS_WITH_END_TIME else ()
     if not moved:
         return builder.added(decision)
-    return builder.added(history.model_copy(update={"by": "model", "guard": None}), moved_ends=moved)
+    return builder.added(history.model_copy(update={"by": decision.by, "guard": None}), moved_ends=moved)
 
 
 def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequence[Candidate]) -> tuple[MovedEnd, ...]:

@@ -169,7 +169,7 @@ def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: C
     state = builder.state
     case, own = builder.context.pending_cases.get(pending.fact_id), state.held_back.get(pending.fact_id)
     decision = builder.decision("model", llm_decision.reply.reason, llm_decision, before=snapshots([pending]))
-    if case is not None and not case.needs_human and supports(builder, case):
+    if case is not None and not case.needs_human and supports(builder, pending, case):
         fields = builder.event_fields(decision, offset=1)
         detail = FactExtended(**fields, targets=(pending.fact_id,), fact=builder.new_fact(offset=1))
         return (confirm_pending(builder, case, decision), detail)

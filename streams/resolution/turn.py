@@ -21,7 +21,7 @@ from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
 from mnemolog.streams.ends import EndRules, move_ends
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.questions import DoubtfulNames
-from mnemolog.streams.entities.subjects import with_subject_relations
+from mnemolog.streams.entities.subjects import cases_of_one_entity, with_subject_relations
 from mnemolog.streams.llm.ask import ask, step_of, with_unused
 from mnemolog.streams.llm.names_prompt import no_answers, parse_answers, question_prompt, within_budget
 from mnemolog.streams.llm.ports import (
@@ -307,6 +307,8 @@ class TurnDecider:
             turn, ends = split_later_ends(turn, rules, thresholds)
         context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
         turn = _without_closed_overwrites(turn, context)
+        cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
+        context = replace(context, pending_cases=cases)
         classifications = _classified(turn, context)
         kept_ends: list[LaterEnd] = []
         for end in ends:

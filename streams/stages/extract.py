@@ -250,7 +250,7 @@ def _step(outcome: Answer[tuple[ExtractedFact, ...]] | ReplyInvalidError, backgr
         "conversation": background.turn_ids,
         "known": tuple(dict.fromkeys(known)),
         "entities": tuple(dict.fromkeys(entities)),
-        "notes": background.notes,
+        "notes": (*step.notes, *background.notes),
     }
     return step.model_copy(update=shown)
 

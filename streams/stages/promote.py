@@ -187,6 +187,7 @@ def _statement(found: PromotableFact, selected: Collection[UUID]) -> MatchedFact
             confidence=stored.state.confidence,
             speaker=stored.speaker,
             authority=stored.authority,
+            metadata=dict(stored.metadata) or None,
         ),
     )
 

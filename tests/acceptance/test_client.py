@@ -191,6 +191,44 @@ async def test_a_fact_is_found_by_its_id_or_its_beginning_whatever_its_status(se
         assert (await memory.get(shown)).status == "retracted"
 
 
+async def test_the_id_that_an_application_keeps_stands_for_its_fact_until_that_is_deleted(settings: Settings) -> None:
+    """As applications of mem0 keep it: updated, corrected, read and deleted by the id that it had first."""
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        kept: Any = {"user_id": "kept", "infer": False, "metadata": {"shelf": "kitchen", "rank": 3}, "wait": True}
+        first = (await memory.add("Bakes bread on Sundays.", **kept)).memories[0].fact_id
+        assert first is not None
+        for number, text in enumerate(["Bakes rolls on Sundays.", "Bakes cakes on Sundays."]):
+            updated = await memory.update(first, text, wait=True)
+            assert (updated.status, len(updated.notes)) == ("done", number)
+            found = await memory.get(first)
+            assert (found.text, found.former_id, found.metadata["rank"]) == (text, first, 3)
+        shelf = {"user_id": "kept", "metadata": {"shelf": {"eq": "kitchen"}}}
+        assert [one.text for one in await memory.facts(filters=shelf)] == ["Bakes cakes on Sundays."]
+        mistyped = await memory.correct(first, "Lives in Rome.", key="home_city", wait=True)
+        assert "nothing in common" in " ".join(mistyped.notes)
+        assert (await memory.undo(turn_id=mistyped.turn_id, wait=True)).success
+        assert (await memory.delete(first, wait=True)).success
+        profile = await memory.profile(user_id="kept")
+        assert (profile.other, profile.recent_changes, await memory.facts(user_id="kept")) == ([], [], [])
+
+
+async def test_a_run_is_deleted_without_saying_whose_it_is(settings: Settings) -> None:
+    async with AsyncMemoryClient.from_settings(settings) as memory:
+        scopes: list[Any] = [{"user_id": "r1"}, {"user_id": "r2", "app_id": "a"}, {"agent_id": "r3"}]
+        for scope in scopes:
+            await raw(memory, "Asks about an invoice.", **scope, run_id="ticket-9")
+            await raw(memory, "Pays by card.", **scope)
+        deleted = await memory.delete_all(run_id="ticket-9", wait=True)
+        assert sorted(one.facts_deleted for one in deleted) == [1, 1, 1]
+        for scope in scopes:
+            assert [one.text for one in await memory.facts(**scope)] == ["Pays by card."]
+            assert await memory.facts(**scope, run_id="ticket-9") == []
+        (of_app,) = await memory.delete_all(app_id="a", wait=True)
+        assert of_app.facts_deleted == 1
+        with pytest.raises(errors.InvalidCommandError):
+            await memory.delete_all()
+
+
 async def test_commands_find_whose_fact_it_is(settings: Settings) -> None:
     async with AsyncMemoryClient.from_settings(settings) as memory:
         fact = await raw(memory, "Prefers e-mail.", user_id="own1", agent_id="bot", run_id="r1")

@@ -19,6 +19,7 @@ RETURN EXISTS (
     INNER JOIN memory_events AS taking ON former.event_id = taking.event_id
     WHERE facts.status NOT IN ('active', 'pending_confirmation')
         AND taking.decided_by IN ('application', 'human')
+        AND taking.event <> 'decision_undone' -- what it undid, or reinstated, says whether the fact stands
         AND (
             facts.fact_id = ANY(taking.targets)
             OR (facts.fact_id = taking.fact_id AND taking.event IN ('fact_retracted', 'pending_rejected', 'conflict_resolved'))
@@ -145,18 +146,23 @@ COMMENT ON FUNCTION fact_known_at IS
 'How a fact stood at believed_at, or stands now where that is NULL; no row before it was known. true_to is the earliest '
 'end that was known then.';
 
-CREATE OR REPLACE FUNCTION is_disbelieved(fact facts) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
-RETURN fact.status NOT IN ('active', 'superseded', 'expired', 'retracted')
-OR (
-    fact.believed_to IS NOT NULL
-    AND (
-        fact.status <> 'superseded'
-        OR (SELECT successor.authority FROM facts AS successor WHERE successor.fact_id = fact.superseded_by) = 'human'
+CREATE OR REPLACE FUNCTION current_version(fact uuid) RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    WITH RECURSIVE versions AS (
+        SELECT current_version.fact AS fact_id
+        UNION
+        SELECT closed.superseded_by
+        FROM versions
+        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = versions.fact_id OFFSET 0) AS closed
+        WHERE closed.status NOT IN ('active', 'pending_confirmation') AND closed.superseded_by IS NOT NULL
     )
+    SELECT versions.fact_id
+    FROM versions
+    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = versions.fact_id OFFSET 0) AS last
+    WHERE last.status IN ('active', 'pending_confirmation') OR last.superseded_by IS NULL
 );
-COMMENT ON FUNCTION is_disbelieved IS
-'Whether a fact was deleted, denied, corrected by a person, undone or never confirmed. What was true and has ended is '
-'believed, and so is what was merged into another fact, unless that is a person''s word.';
+COMMENT ON FUNCTION current_version IS
+'The fact itself while it is active or pending, or else what took its place, and so on.';
 
 CREATE OR REPLACE FUNCTION challenged_facts(
     pending_ids uuid []
@@ -247,7 +253,11 @@ SELECT
     e.event_id,
     e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id,
     e.event, e.decided_at,
-    CASE WHEN e.event = 'fact_pending' AND e.model IS NOT NULL THEN 'model' ELSE e.decided_by END AS decided_by,
+    CASE
+        WHEN e.event <> 'fact_pending' OR e.model IS NULL THEN e.decided_by
+        WHEN starts_with(e.model, 'rules-') THEN 'rule'
+        ELSE 'model'
+    END AS decided_by,
     e.model, e.prompt_version, e.guard, e.stale, done.carried_out_at, judged.taken_back,
     CASE
         WHEN judged.taken_back IS NOT NULL THEN judged.taken_back
@@ -325,7 +335,7 @@ WHERE
     );
 COMMENT ON VIEW overwrites IS
 'Every decision that ended a known fact (also one whose end was announced), and every one that was held back from it '
-'(fact_pending). decided_by is who proposed it: of one that was held back the model, whoever settled it, with its '
+'(fact_pending). decided_by is who proposed it: of one that was held back the model or rule, whoever settled it, with its '
 'prompt_version. carried_out_at is when it first ended the fact, also if that was taken back, NULL where it has not. taken_back says that it was wrong, '
 'by whoever knew better: undone (itself, or the confirmation that carried it out), rejected while it was pending, or '
 'corrected: a human said that the fact in its place never was true (correct without an end, or a contradiction that a '
@@ -335,28 +345,31 @@ COMMENT ON VIEW overwrites IS
 
 -- Profiles.
 
-CREATE OR REPLACE VIEW derived_profiles AS
+CREATE OR REPLACE FUNCTION profile_of_scope(
+    tenant text, user_id text, agent_id text, app_id text, run_id text, published_at timestamptz DEFAULT 'infinity'
+) RETURNS TABLE (
+    identity jsonb,
+    hard_preferences jsonb,
+    soft_preferences jsonb,
+    current_tasks jsonb,
+    recent_changes jsonb,
+    sensitive_topics jsonb,
+    work jsonb,
+    relationships jsonb,
+    other jsonb
+) LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
 SELECT
-    scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id,
-    scopes.owner,
-    coalesce(known.identity, '[]') AS identity,
-    coalesce(known.hard_preferences, '[]') AS hard_preferences,
-    coalesce(known.soft_preferences, '[]') AS soft_preferences,
-    coalesce(known.current_tasks, '[]') AS current_tasks,
-    coalesce(changed.recent_changes, '[]') AS recent_changes,
-    coalesce(known.sensitive_topics, '[]') AS sensitive_topics,
-    touched_at.latest AS updated_at,
-    coalesce(known.work, '[]') AS work,
-    coalesce(known.relationships, '[]') AS relationships,
-    coalesce(known.other, '[]') AS other
-FROM scopes
-CROSS JOIN LATERAL (
-    SELECT max(decided_at) AS latest
-    FROM memory_events AS happened
-    WHERE (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
-        = (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
-) AS touched_at
-CROSS JOIN LATERAL (
+    coalesce(known.identity, '[]'),
+    coalesce(known.hard_preferences, '[]'),
+    coalesce(known.soft_preferences, '[]'),
+    coalesce(known.current_tasks, '[]'),
+    coalesce(changed.recent_changes, '[]'),
+    coalesce(known.sensitive_topics, '[]'),
+    coalesce(known.work, '[]'),
+    coalesce(known.relationships, '[]'),
+    coalesce(known.other, '[]')
+FROM (
     SELECT
         jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'identity') AS identity,
         jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'hard_preferences') AS hard_preferences,
@@ -404,8 +417,11 @@ CROSS JOIN LATERAL (
                 ) AS place
             FROM facts
             WHERE facts.status = 'active'
-                AND (facts.tenant, facts.user_id, facts.agent_id, facts.app_id, facts.run_id)
-                = (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
+                AND facts.believed_from <= profile_of_scope.published_at
+                AND (facts.tenant, facts.user_id, facts.agent_id, facts.app_id, facts.run_id) = (
+                    profile_of_scope.tenant, profile_of_scope.user_id, profile_of_scope.agent_id,
+                    profile_of_scope.app_id, profile_of_scope.run_id
+                )
                 AND profile_section(facts.category) = sections.section
             ORDER BY
                 facts.confidence DESC,
@@ -415,7 +431,7 @@ CROSS JOIN LATERAL (
         ) AS first
     ) AS entries
 ) AS known
-CROSS JOIN LATERAL (
+CROSS JOIN (
     SELECT
         jsonb_agg(
             jsonb_build_object(
@@ -423,21 +439,40 @@ CROSS JOIN LATERAL (
                 'text', latest.text,
                 'fact_id', latest.fact_id,
                 'at', utc_text(latest.decided_at),
-                'old', latest.old
+                'old', coalesce(latest.old, '[]')
             ) ORDER BY latest.decided_at DESC, latest.log_offset DESC, latest.ordinal DESC
         ) AS recent_changes
     FROM (
         SELECT
             happened.event, about.text, happened.fact_id, happened.decided_at, happened.log_offset, happened.ordinal,
             ended.old
-        FROM memory_events AS happened
-        INNER JOIN facts AS about ON happened.fact_id = about.fact_id
+        FROM (
+            SELECT *
+            FROM memory_events
+            WHERE memory_events.event IN (
+                'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired',
+                'fact_corrected', 'pending_confirmed', 'conflict_resolved'
+            )
+            AND memory_events.decided_at <= profile_of_scope.published_at
+            AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = memory_events.event_id)
+            AND (
+                memory_events.tenant, memory_events.user_id, memory_events.agent_id, memory_events.app_id,
+                memory_events.run_id
+            ) = (
+                profile_of_scope.tenant, profile_of_scope.user_id, profile_of_scope.agent_id,
+                profile_of_scope.app_id, profile_of_scope.run_id
+            )
+            -- OFFSET 0: the latest are looked at first, until there are ten.
+            ORDER BY memory_events.decided_at DESC, memory_events.log_offset DESC, memory_events.ordinal DESC OFFSET 0
+        ) AS happened
+        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = happened.fact_id OFFSET 0) AS about
         CROSS JOIN LATERAL (
             SELECT
+                count(*) AS facts,
                 jsonb_agg(
                     jsonb_build_object('text', old.text, 'fact_id', old.fact_id)
                     ORDER BY old.recorded_at, old.ordinal, old.fact_id
-                ) AS old
+                ) FILTER (WHERE NOT fact_is_hidden(old.fact_id)) AS old
             FROM former_states AS former
             INNER JOIN facts AS old ON former.fact_id = old.fact_id
             WHERE former.event_id = happened.event_id
@@ -448,23 +483,17 @@ CROSS JOIN LATERAL (
                     OR happened.payload ->> 'action' = 'keep_old'
                 )
         ) AS ended
-        WHERE
-            happened.event IN (
-                'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired',
-                'fact_corrected', 'pending_confirmed', 'conflict_resolved'
-            )
-            AND ended.old IS NOT NULL
-            AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
-            AND (happened.tenant, happened.user_id, happened.agent_id, happened.app_id, happened.run_id)
-            = (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
+        WHERE ended.facts > 0 AND NOT fact_is_hidden(about.fact_id)
         ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
         LIMIT 10
     ) AS latest
 ) AS changed;
-COMMENT ON VIEW derived_profiles IS
-'The profile of every scope, from its active facts, each in one section by its category, and its last changes; no clock '
-'is read. A category without a section of its own is in other. A change is an event in '
-'effect that ended facts: what it ended has a former state of the event.';
+END;
+COMMENT ON FUNCTION profile_of_scope IS
+'What may be shown now of exactly one scope: its active facts that were believed at published_at, each in one section by '
+'its category, and its last changes up to then; no clock is read. A category without a section of its own is in other. A '
+'change is an event in effect that ended facts: what it ended has a former state of the event. One to a fact that was '
+'taken back since is none, and such a fact is none of the old ones of a change.';
 
 -- Limits of tenants. Both counts of a sum come from one snapshot, that of the calling statement: the functions stay STABLE.
 
@@ -978,7 +1007,7 @@ SELECT
     (made.payload ->> 'input_tokens')::integer AS input_tokens,
     (made.payload ->> 'output_tokens')::integer AS output_tokens,
     made.decided_at AS written_at,
-    written.ended + (
+    (
         SELECT count(DISTINCT fresh.fact_id)
         FROM current_entity_links AS link
         INNER JOIN facts AS fresh ON link.fact_id = fresh.fact_id
@@ -992,25 +1021,11 @@ INNER JOIN entity_changes AS made ON member.entity_id = made.entity_ids[1]
 CROSS JOIN LATERAL (
     SELECT
         array_agg(shown.fact_id::uuid ORDER BY shown.place) AS fact_ids,
-        count(*) FILTER (WHERE source.status <> 'active') AS ended,
         bool_and(
-            NOT coalesce(is_disbelieved(source), true)
+            coalesce(source.status = 'active', false)
             AND EXISTS (
                 SELECT FROM current_entity_links AS link
                 WHERE link.fact_id = source.fact_id AND link.entity_id = of_entity
-            )
-            AND NOT EXISTS (
-                WITH RECURSIVE later AS (
-                    SELECT source.superseded_by AS fact_id
-                    UNION
-                    SELECT successor.superseded_by
-                    FROM later
-                    INNER JOIN facts AS successor ON later.fact_id = successor.fact_id
-                )
-                SELECT
-                FROM later
-                INNER JOIN facts AS successor ON later.fact_id = successor.fact_id
-                WHERE source.status <> 'active' AND is_disbelieved(successor)
             )
         ) AS is_valid
     FROM jsonb_array_elements_text(made.payload -> 'facts') WITH ORDINALITY AS shown (fact_id, place)
@@ -1024,9 +1039,8 @@ ORDER BY made.partition DESC, made.log_offset DESC, made.ordinal DESC
 LIMIT 1;
 END;
 COMMENT ON FUNCTION summary_of_entity IS
-'The newest summary of an entity that is valid: it was not undone, each fact that it was written from still names the '
-'entity, and neither that nor what took its place was deleted, denied or undone. changed counts its facts that have ended '
-'and those that are new since.';
+'The newest summary of an entity that is valid: it was not undone, and each fact that it was written from is active and '
+'names the entity. changed counts the facts that are new since.';
 
 -- Relations between entities.
 

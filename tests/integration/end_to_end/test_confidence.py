@@ -17,12 +17,13 @@ NEW: Final = "Ben loves a good steak."
 MEAT: Final = "meat on the plate"
 STEAK: Final = "meat on the grill"
 SURE: Final = 0.95
+STRONG: Final = 0.80
 
 
-async def test_what_contradicts_something_sure_waits_for_the_word_of_another_turn(harness: PipelineHarness) -> None:
+async def test_a_less_certain_denial_of_a_sure_fact_waits_for_another_turn(harness: PipelineHarness) -> None:
     ben = harness.person("ben")
     await ben.say(fact_json(OLD, MEAT, category="soft_preference", key="diet"))
-    said = fact_json(NEW, STEAK, category="soft_preference")
+    said = fact_json(NEW, STEAK, category="soft_preference", certainty="strong")
     result = await ben.say(said, decisions={NEW: ScriptedDecision("CONTRADICT", (OLD,))})
     assert (result.facts_pending, result.facts_added, result.facts_deleted) == (1, 0, 0)
     assert await ben.statuses() == {OLD: "active", NEW: "pending_confirmation"}
@@ -47,6 +48,6 @@ async def test_what_contradicts_something_sure_waits_for_the_word_of_another_tur
     assert [memory.event for memory in again.memories] == ["pending_confirmed"], "not by the same turn"
     facts = await ben.facts()
     assert (facts[OLD]["status"], facts[OLD]["believed_to"] is None) == ("archived", False)
-    confirmed = pytest.approx(SURE + 0.25 * (1 - SURE))
+    confirmed = pytest.approx(STRONG + 0.25 * (1 - STRONG))
     assert (facts[NEW]["status"], facts[NEW]["confidence"]) == ("active", confirmed)
     assert await harness.memory.pending(user_id=ben.name) == []

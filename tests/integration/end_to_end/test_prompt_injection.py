@@ -64,8 +64,9 @@ async def test_a_model_that_obeys_touches_nothing_that_was_not_offered(harness: 
     reply = INJECTED_REPLIES[name]([str(row["fact_id"]) for text, row in who.facts.items() if text != who.home])
     question = await who.receive(f"{name} lives in Bonn. {INJECTION}", reply)
     assert (len(question.new), question.known) == (1, {1: who.home})
-    assert await who.changed() == set()
-    assert len(await harness.memory.unresolved(user_id=name)) == 1
+    is_passed_over = name == "field"  # nobody asked for the field; K1 was offered
+    assert await who.changed() == ({who.home} if is_passed_over else set())
+    assert len(await harness.memory.unresolved(user_id=name)) == (not is_passed_over)
 
 
 async def test_a_text_cannot_forge_a_line_of_the_question(harness: PipelineHarness) -> None:

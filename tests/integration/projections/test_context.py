@@ -20,7 +20,8 @@ async def texts(db: ProjectedDatabase, at: float = 0.5, *, scopes: tuple[ScopeFi
 
 async def test_they_are_those_of_the_four_categories_in_exactly_one_scope(db: ProjectedDatabase) -> None:
     categories = ["hard_preference", "health", "finance", "task_context", "soft_preference", "identity", "other"]
-    await db.apply(commit("1", *(added(f"A {name}.", category=name) for name in categories)))
+    ended = [added(f"No longer a {name}.", category=name, action_hint="retract") for name in categories]
+    await db.apply(commit("1", *(added(f"A {name}.", category=name) for name in categories), *ended))
     health = added("B health.", category="health")
     await db.apply(commit("2", health, scope=BOB), commit("3", health, scope=Scope(user_id="alice", run_id="r1")))
     assert await texts(db) == ["A hard_preference.", "A health.", "A soft_preference.", "A task_context."]

@@ -39,6 +39,7 @@ class PendingOverwrite:
     ended_at: datetime | None = TODAY
     needs_human: bool = False
     authority: Authority = "extracted"
+    speaker: str | None = "Mira"
     said_at: datetime = LAST_YEAR
 
 

@@ -31,7 +31,7 @@ def stored_fact(
         "believed_from": day(0),
     }
     given = {name: fields.pop(name) for name in list(fields) if name in state_fields}
-    own: dict[str, Any] = {"true_from": day(0), "authority": "extracted", "speaker": "Alice"}
+    own: dict[str, Any] = {"true_from": day(0), "authority": "extracted", "speaker": "Alice", "metadata": {}}
     own |= {name: fields.pop(name) for name in own if name in fields}
     return StoredFact(
         fact_id=uuid4(),

@@ -112,6 +112,7 @@ class MemoryProjection:
             true_from=known.state.true_from,
             speaker=row.fact.speaker,
             authority=row.fact.authority,
+            metadata=row.fact.metadata or row.commit.metadata,
             state=known.state.event_state,
         )
 

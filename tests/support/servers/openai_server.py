@@ -17,7 +17,8 @@ import struct
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -84,6 +85,45 @@ class Failure(BaseModel):
         return self.path in {None, path} and self.containing.encode() in body
 
 
+@dataclass
+class Habits:
+    """How real servers differ from OpenAI: `refused` parameters, one system message, texts of `most_characters`.
+
+    `answer_in` is where the answer stands. A text that is too long is refused with `too_long_status`.
+    """
+
+    refused: frozenset[str] = frozenset()
+    one_system_message: bool = False
+    most_characters: int | None = None
+    too_long_status: int = 400
+    answer_in: Literal["content", "parts", "tool_calls", "reasoning_content", "reasoning"] = "content"
+
+    def refusal(self, body: Mapping[str, Any]) -> tuple[int, str] | None:
+        """The status and the message with which a request is refused."""
+        if unwanted := sorted(self.refused & body.keys()):
+            return 400, f"Unsupported parameter: '{unwanted[0]}' is not supported with this model."
+        roles = [message["role"] for message in body.get("messages", ())]
+        if self.one_system_message and "system" in roles[1:]:
+            return 400, "System message must be at the beginning."
+        if self.most_characters is not None and any(len(text) > self.most_characters for text in body.get("input", ())):
+            return self.too_long_status, "input (920 tokens) is too large to process. increase the physical batch size"
+        return None
+
+    def message(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The message with the answer where this server puts it."""
+        said = message["content"]
+        match self.answer_in:
+            case "parts":
+                return message | {"content": [{"type": "text", "text": said}]}
+            case "tool_calls":
+                call = {"id": "1", "type": "function", "function": {"name": "answer", "arguments": said}}
+                return message | {"content": None, "tool_calls": [call]}
+            case "content":
+                return message
+            case other:
+                return message | {"content": "", other: said}
+
+
 class Failures:
     """The failures to come, in their order; safe to change from another thread."""
 
@@ -121,11 +161,11 @@ Embed = Callable[[Sequence[str], int], Sequence[Sequence[float]]]
 _DIMENSIONS = 1536
 
 
-def error_body(status: int) -> bytes:
-    return orjson.dumps({"error": {"message": "as the test asked for", "type": "test", "code": status}})
+def error_body(status: int, message: str = "as the test asked for") -> bytes:
+    return orjson.dumps({"error": {"message": message, "type": "test", "code": status}})
 
 
-def completion_body(request: ChatRequest, replies: Replies, failure: Failure | None) -> bytes:
+def completion_body(request: ChatRequest, replies: Replies, failure: Failure | None, habits: Habits) -> bytes:
     mode = failure.mode if failure else None
     words: str | None = reply_to(request, replies)
     finish, refusal = "stop", None
@@ -137,7 +177,7 @@ def completion_body(request: ChatRequest, replies: Replies, failure: Failure | N
         words, refusal = None, "I cannot help with that."
     elif mode == "content_filter":
         words, finish = "", "content_filter"
-    message = {"role": "assistant", "content": words, "refusal": refusal}
+    message = habits.message({"role": "assistant", "content": words, "refusal": refusal})
     choices = [] if mode == "no_choices" else [{"index": 0, "message": message, "finish_reason": finish}]
     asked = sum(len(part["content"]) for part in request.body["messages"]) // 4
     said = len(words or "") // 4
@@ -230,10 +270,13 @@ class OpenAiServer:
         self.latency = latency
         self.embedding_latency = embedding_latency
         self.failures = Failures()
+        self.habits = Habits()
         self.requests: Counter[str] = Counter()
         self.chat_tokens = 0
         self.bodies: list[dict[str, Any]] = []
         self.keep_bodies = False
+        self.urls: list[str] = []
+        self.keys: list[str | None] = []
         self._embed = embed or hash_embeddings
         self._connections = _Connections()
         self._stopping: asyncio.Event | None = None
@@ -299,13 +342,18 @@ class OpenAiServer:
 
     async def _chat(self, request: Request) -> Response:
         raw = await request.body()
+        if self.keep_bodies:
+            self.urls.append(f"{request.url.path}?{request.url.query}")
+            self.keys.append(request.headers.get("api-key"))
         failure = self.failures.next_for("chat", raw)
         self._count("chat", raw)
         await asyncio.sleep(self.latency)
         if failure and (failed := await self._fail(failure, request)):
             return failed
         asked = ChatRequest(orjson.loads(raw))
-        content = completion_body(asked, self.replies, failure)
+        if refusal := self.habits.refusal(asked.body):
+            return _json(error_body(*refusal), status=refusal[0])
+        content = completion_body(asked, self.replies, failure, self.habits)
         if asked.question != _PROBE:
             self.chat_tokens += orjson.loads(content)["usage"]["total_tokens"]
         return self._reply(content, failure)
@@ -317,7 +365,10 @@ class OpenAiServer:
         await asyncio.sleep(self.embedding_latency)
         if failure and (failed := await self._fail(failure, request)):
             return failed
-        return self._reply(embeddings_body(orjson.loads(raw), self._embed, failure), failure)
+        body = orjson.loads(raw)
+        if refusal := self.habits.refusal(body):
+            return _json(error_body(*refusal), status=refusal[0])
+        return self._reply(embeddings_body(body, self._embed, failure), failure)
 
     def _reply(self, content: bytes, failure: Failure | None) -> Response:
         if failure is None or failure.mode != "trickle":

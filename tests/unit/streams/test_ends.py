@@ -4,7 +4,7 @@ However values, plans, merges and late news came about; by the entities that fac
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -14,10 +14,12 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from mnemolog.schemas import ids
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.facts import FactState
 from mnemolog.streams.ends import EndRules, move_ends
 from tests.support.builders.commits import (
+    ALICE,
     Draft,
     added,
     commit,
@@ -91,11 +93,11 @@ class Teller:
         self.fact_ids[number] = fact_id
 
     def commit(
-        self, source_id: str, draft: Draft, *, at: datetime | None = None, of: KnownEntity | None = None
+        self, source_id: str, *drafts: Draft, at: datetime | None = None, of: KnownEntity | None = None
     ) -> UUID | None:
-        """The fact that the event brings."""
+        """The fact that the first event brings."""
         self._arrivals += 1
-        told = commit(source_id, draft, at=at or day(NOW) + timedelta(minutes=self._arrivals))
+        told = commit(source_id, *drafts, at=at or day(NOW) + timedelta(minutes=self._arrivals))
         fact_id = fact_id_at(told) if told.events[0].new_fact else None
         if of is not None and fact_id is not None:
             self.projection.subjects[fact_id] = of
@@ -231,6 +233,48 @@ def test_a_value_that_ended_and_returned_keeps_both_times(value: str, begins: in
     teller.commit("late", skipped(new, true_from=day(7)))
     states = teller.states()
     assert (states[old].true_to, states[new].true_from) == (day(min(begins, 10)), day(begins))
+
+
+Told = Callable[[UUID], Draft]
+
+
+def _value(text: str, make: Callable[..., Draft], since: int) -> Told:
+    """A value of the slot that ends, or denies, the fact told before it."""
+    slot: dict[str, Any] = {"key": "home_city", "single_valued": True, "subject": "Alice", "true_from": day(since)}
+    ends = {"ended_at": day(since)} if make is replaced else {}
+    return lambda before: make(text, before, **ends, **slot)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param((("replace", 5), ("contradict", 5), ("contradict", 5)), id="denied twice"),
+        pytest.param((("replace", 5), ("contradict", 6), ("contradict", 7), ("contradict", 8)), id="three times"),
+        pytest.param((("replace", 5), ("contradict", 6), ("delete", 6)), id="the last one is withdrawn"),
+        pytest.param((("replace", 5), ("contradict", 6), ("replace", 7), ("contradict", 8)), id="and changed again"),
+        pytest.param((("replace", 5), ("replace", 6), ("contradict", 6), ("delete", 6)), id="the second change denied"),
+    ],
+)
+def test_ends_move_within_a_commit_as_over_several(told: Sequence[tuple[str, int]]) -> None:
+    kinds: dict[str, Callable[..., Draft]] = {"replace": replaced, "contradict": contradicted}
+    found = []
+    for together in (False, True):
+        teller = Teller()
+        teller.tell(0, 1)
+        last = teller.fact_ids[0]
+        drafts: list[Draft] = []
+        sources = [("t", place) if together else (f"s{place}", 0) for place in range(len(told))]
+        for (kind, since), (source_id, ordinal) in zip(told, sources, strict=True):
+            draft = retracted(last) if kind == "delete" else _value(f"Value {since}.", kinds[kind], since)(last)
+            last = ids.fact_id(ALICE.owner, source_id, ordinal)
+            drafts.append(draft)
+            if not together:
+                teller.commit(source_id, draft, at=day(NOW))
+        if together:
+            teller.commit("t", *drafts, at=day(NOW))
+        first = teller.states()[teller.fact_ids[0]]
+        found.append((first.status, first.true_to, first.unresolved))
+    assert found[0] == found[1]
 
 
 Said = tuple[bool, int]

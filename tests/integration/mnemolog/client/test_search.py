@@ -57,6 +57,25 @@ async def test_a_filter_alone_says_whose_facts_are_searched(scopes: AsyncMemoryC
         await scopes.search("tea", filters={"memory": {"contains": "tea"}})
 
 
+@pytest.mark.parametrize(
+    ("default", "given", "tea"), [(None, None, 3), (0.55, None, 2), (0.55, 0.0, 3), (None, 0.9, 1)]
+)
+async def test_what_is_not_sure_enough_is_no_hit_and_doubtful_in_a_context(
+    db: ProjectedDatabase, default: float | None, given: float | None, tea: int
+) -> None:
+    sure = {"Alice likes tea.": 0.95, "Alice may like mint tea.": 0.6, "Alice might like cold tea.": 0.4}
+    await db.apply(commit("t1", *(added(text, confidence=number) for text, number in sure.items())))
+    settings = Settings(postgres=db.url, min_confidence=default)
+    async with AsyncMemoryClient(settings=settings, now=lambda: day(2)) as memory:
+        result = await memory.search("tea", user_id="alice", min_confidence=given)
+        assert len(result) == tea
+        assert ("left out" in (result.notice or "")) == (tea < len(sure))
+        found = await memory.context("tea", user_id="alice", min_confidence=given)
+        assert len(found.facts) == len(sure)
+        doubtful = [fact.text for fact in found.facts if "uncertain" in fact.state]
+        assert len(doubtful) == len(sure) - (2 if (default, given) == (None, None) else tea)
+
+
 async def test_where_nothing_is_found_the_notice_says_why(scopes: AsyncMemoryClient) -> None:
     narrowed: list[dict[str, Any]] = [
         {"state": "expired"},

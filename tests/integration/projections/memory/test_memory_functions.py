@@ -123,6 +123,7 @@ async def eventful(db: ProjectedDatabase) -> ProjectedDatabase:
         added("May drink coffee.", confidence=0.3),
         added("Never drinks milk.", category="hard_preference", importance=0.9),
         added("Is allergic to nuts.", category="health"),
+        added("Has no drink of milk any more.", category="hard_preference", action_hint="retract"),
         added("Spilled a drink on a plaster.", category="health", event_time=lately, importance_category=event),
         added("Was at the dentist.", category="health", event_time=lately, importance_category=event),
         added("Plants a garden.", category="task_context", importance=0.3),
@@ -158,7 +159,7 @@ async def test_its_facts_and_their_order_are_the_clients(eventful: ProjectedData
         (fact.fact_id, fact.section) for fact in context.facts
     ]
     assert all(row["fits"] for row in rows)
-    assert len(rows) == (14 if question else 6)
+    assert len(rows) == (15 if question else 6)
 
 
 async def test_room_is_given_in_the_order_of_the_client(eventful: ProjectedDatabase) -> None:

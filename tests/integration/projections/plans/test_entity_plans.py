@@ -159,7 +159,10 @@ SELECT
     %(event)s, ARRAY[one.entity_id, other.entity_id],
     jsonb_build_object(
         'merged', one.entity_id, 'into', other.entity_id, 'version', 1, 'text', one.name, 'left_out', 0,
-        'facts', (SELECT jsonb_agg(fact_id) FROM fact_entities WHERE entity_id = one.entity_id)
+        'facts', (
+            SELECT jsonb_agg(fact_id) FROM fact_entities INNER JOIN facts USING (fact_id)
+            WHERE entity_id = one.entity_id AND facts.status = 'active'
+        )
     ),
     now(), md5(%(event)s || one.number)::uuid
 FROM (

@@ -78,7 +78,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "turn": queries("facts")["turn"],
     "record": queries("journal")["record"],
     "profile": queries("profiles")["profile"],
-    **named(queries("profiles"), "published_at", "entries_at", "changes_at", "sources", prefix="profiles_"),
+    **named(queries("profiles"), "published_at", "published", "sources", prefix="profiles_"),
     **named(CandidateFinder.QUERIES, "find_candidates", "source_statuses"),
     **named(FactStore.QUERIES, "ended_candidates", "facts", "pending_cases", "challenges", "ended_facts", "events"),
     **named(FactStore.QUERIES, "values_before", "values_since", "version_starts", "user_names", "known_for"),
@@ -236,9 +236,8 @@ async def test_an_extraction_reads_the_newest_facts_and_those_of_slots(
 
 
 async def test_a_profile_reads_no_more_than_it_shows_of_a_big_scope(connection: AsyncConnection[TupleRow]) -> None:
-    statement = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM derived_profiles WHERE user_id = 'big' AND "
-    scope = "tenant = 'default' AND agent_id = '' AND app_id = '' AND run_id = ''"
-    plan = await plan_of(connection, statement + scope)
+    statement = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM profile_of_scope('default', 'big', '', '', '')"
+    plan = await plan_of(connection, statement)
     read = facts_read(plan)
     assert read == 7 * 50  # categories with facts here, entries of a section
     assert whole_scans(plan) == []

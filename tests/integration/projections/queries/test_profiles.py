@@ -2,9 +2,8 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from random import Random
 from typing import Any
@@ -14,14 +13,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mnemolog.projections.context import lasting_facts
 from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, facts_as_of, profile, published_profile
 from mnemolog.projections.queries.results import Fact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import MAX_TOP_K, SearchOptions, search
-from mnemolog.schemas.command import EndSession, SetPolicy
+from mnemolog.schemas.command import (
+    CommandPayload,
+    Correct,
+    Delete,
+    DeleteAll,
+    Edit,
+    EndSession,
+    SetPolicy,
+    Undo,
+    Update,
+)
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.facts import CATEGORIES, Reversal
-from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.facts import CATEGORIES
+from mnemolog.schemas.policy import Policy, ProfilePublishing
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     ALICE,
@@ -31,15 +41,15 @@ from tests.support.builders.commits import (
     commit,
     contradicted,
     day,
-    event_id_at,
     fact_id_at,
+    merged,
     pending,
     policy_set,
     replaced,
     retracted,
     skipped,
-    undone,
 )
+from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase, database_for_examples
 
 pytestmark = pytest.mark.postgres
@@ -183,17 +193,71 @@ async def test_the_end_of_a_session_publishes_and_only_that_of_this_scope(db: Pr
     assert len(texts(await published(db))) == 7
 
 
-async def test_an_undo_is_not_seen_before_the_next_publication(db: ProjectedDatabase) -> None:
-    first = commit("t1", added("Lives in Bern."))
-    moved = commit("t2", replaced("Lives in Rome.", fact_id_at(first)), at=day(1))
-    back = undone(event_id_at(moved), Reversal(fact_id=fact_id_at(moved), now="active", before=None))
-    await db.apply(policy(publish_profile="session_end"), first, moved, end_session(1, at=2))
-    seen = await published(db)
-    await db.apply(commit("t3", back, at=day(3)))
-    assert await published(db) == seen
-    assert (texts(seen), [change["text"] for change in seen.recent_changes]) == (["Lives in Rome."], ["Lives in Rome."])
-    await db.apply(end_session(2, at=4))
-    assert (texts(await published(db)), (await published(db)).recent_changes) == ([], [])
+TOLD = "Alice takes lithium."
+
+
+def of_secret(order: type[Delete | Correct | Update], place: int = 0) -> Callable[[list[Commit]], CommandPayload]:
+    """A command about the fact of the commit at `place`."""
+
+    def made(commits: list[Commit]) -> CommandPayload:
+        fact_id = fact_id_at(commits[place])
+        edit = Edit(fact_id=fact_id, text="Alice sings.")
+        if order is Delete:
+            return Delete(fact_ids=(fact_id,))
+        return Correct(edit=edit) if order is Correct else Update(edits=(edit,))
+
+    return made
+
+
+MERGED = commit("t2", merged("Alice takes lithium at noon.", fact_id_at(commit("t1", added(TOLD))), category="health"))
+REPLACED = commit("t2", replaced("No lithium, but tea.", fact_id_at(commit("t1", added(TOLD))), category="health"))
+TAKEN_BACK: dict[str, tuple[list[Commit], list[Callable[[list[Commit]], CommandPayload]]]] = {
+    "deleted": ([], [of_secret(Delete)]),
+    "all deleted": ([], [lambda _: DeleteAll()]),
+    "a category deleted": ([], [lambda _: DeleteAll(category="health")]),
+    "corrected": ([], [of_secret(Correct)]),
+    "corrected, and that deleted": ([], [of_secret(Correct), of_secret(Delete, -1)]),
+    "updated": ([], [of_secret(Update)]),
+    "undone": ([], [lambda _: Undo(source_id="t1")]),
+    "merged, and that deleted": ([MERGED], [of_secret(Delete, 1)]),
+    "merged, and that corrected": ([MERGED], [of_secret(Correct, 1)]),
+    "merged, all deleted": ([MERGED], [lambda _: DeleteAll()]),
+    "replaced, and both undone": ([REPLACED], [lambda _: Undo(source_id="t2"), lambda _: Undo(source_id="t1")]),
+    "the merge undone, the rest deleted": ([MERGED], [lambda _: Undo(source_id="t2"), of_secret(Delete)]),
+    "deleted, restored, deleted": ([], [of_secret(Delete), lambda _: Undo(source_id="c0"), of_secret(Delete)]),
+}
+
+
+@pytest.mark.parametrize("time", ["at_once", "every_turns", "session_end"])
+@pytest.mark.parametrize("way", TAKEN_BACK)
+async def test_what_was_taken_back_is_in_no_profile_and_in_no_context(
+    db: ProjectedDatabase, way: str, time: ProfilePublishing
+) -> None:
+    more, orders = TAKEN_BACK[way]
+    commits = [commit("t1", added(TOLD, category="health")), *more]
+    await db.apply(policy(publish_profile=time, profile_every=1), *commits, end_session(1, at=2))
+    assert "lithium" in repr(await published(db))
+    harness = CommandHarness(db)
+    for number, order in enumerate(orders):
+        done = await harness.execute(f"c{number}", order(commits), at=day(10 + number))
+        assert done.outcome == "done", done.detail
+        commits.append(done)
+    for known in (await published(db), await profile(db.conn, MINE, day(50))):
+        assert "lithium" not in str(vars_of(known))
+    assert "lithium" not in str(await lasting_facts(db.conn, [MINE], day(50)))
+
+
+def vars_of(known: Profile) -> list[Any]:
+    return [getattr(known, name) for name in Profile.__slots__]
+
+
+async def test_an_undone_merge_leaves_its_parts_in_a_published_profile(db: ProjectedDatabase) -> None:
+    first = commit("t1", added(TOLD, category="health"))
+    await db.apply(policy(publish_profile="session_end"), first, end_session(1, at=1), MERGED, end_session(2, at=2))
+    assert [entry["text"] for entry in (await published(db)).sensitive_topics] == ["Alice takes lithium at noon."]
+    await CommandHarness(db).execute("c1", Undo(source_id="t2"), at=day(3))
+    for known in (await published(db), await profile(db.conn, MINE, day(50))):
+        assert [entry["text"] for entry in known.sensitive_topics] == [TOLD]
 
 
 def history(source: Random, length: int) -> Iterator[Commit]:
@@ -222,7 +286,7 @@ def history(source: Random, length: int) -> Iterator[Commit]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_a_published_profile_is_the_one_that_was_seen_when_it_was_published(
+async def test_a_published_profile_has_what_was_seen_when_it_was_published_as_far_as_it_is_still_so(
     db: ProjectedDatabase, seed: int
 ) -> None:
     source, at = Random(seed), day(50)
@@ -231,26 +295,20 @@ async def test_a_published_profile_is_the_one_that_was_seen_when_it_was_publishe
     expected = Profile()
     for number, made in enumerate(history(source, 24), start=1):
         await db.apply(made)
+        present = await profile(db.conn, MINE, at)
         if number % every == 0:
-            seen = await profile(db.conn, MINE, at)
-            expected = replace(seen, updated_at=made.decided_at, published_at=made.decided_at)
-        known = await facts(db.conn, MINE, all_versions=True, at=at)
-        gone = {str(fact.fact_id): fact.state_since for fact in known if fact.status == "retracted"}
-        assert without_sources(await published_profile(db.conn, MINE, at)) == without(gone, expected)
+            expected = replace(present, updated_at=made.decided_at, published_at=made.decided_at)
+        assert without_sources(await published_profile(db.conn, MINE, at)) == still_true(expected, present)
 
 
-def without(gone: Mapping[str, datetime], known: Profile) -> Profile:
-    """Without what was deleted; a change that is itself the deletion stays."""
+def still_true(seen: Profile, present: Profile) -> Profile:
+    """What was seen, as it is now."""
+    known = {one["fact_id"] for name in (*FACT_SECTIONS, "upcoming") for one in getattr(seen, name)}
     left: dict[str, Any] = {
-        name: [one for one in getattr(known, name) if one["fact_id"] not in gone]
+        name: [one for one in getattr(present, name) if one["fact_id"] in known]
         for name in (*FACT_SECTIONS, "upcoming")
     }
-    changes = [
-        one
-        for one in known.recent_changes
-        if known.published_at is None or gone.get(one["fact_id"], known.published_at) <= known.published_at
-    ]
-    return replace(known, **left, recent_changes=changes)
+    return replace(seen, **left)
 
 
 def without_sources(known: Profile) -> Profile:

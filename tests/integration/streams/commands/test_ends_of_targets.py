@@ -88,7 +88,9 @@ async def test_an_edited_text_ends_when_the_old_one_would_have(
     harness = CommandHarness(db)
     made: list[UUID] = []
     for fact_id in (LEASE, PASS):
-        done = await harness.execute(f"c-{fact_id}", order(Edit(fact_id=fact_id, text="In other words.")), at=day(2))
+        done = await harness.execute(
+            f"c-{fact_id}", order(Edit(fact_id=fact_id, text="A lease, or a pass.")), at=day(2)
+        )
         made.append(fact_id_at(done))
     facts = await harness.known.facts(made)
     assert [facts[fact_id].ends_at for fact_id in made] == [ends_at] * 2

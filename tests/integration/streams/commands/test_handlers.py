@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.queries.facts import profile
+from mnemolog.projections.queries.facts import fact, profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import (
     CommandPayload,
@@ -19,6 +19,7 @@ from mnemolog.schemas.command import (
     Reject,
     Resolve,
     SetPolicy,
+    Undo,
     Update,
     tenant_scope,
 )
@@ -80,6 +81,35 @@ async def test_an_update_takes_the_place_of_a_fact_from_its_time_on(harness: Com
     decision = done.events[0].decision
     assert (decision.by, decision.reason) == ("application", "ana@example.org updated it")
     assert [before.text for before in decision.before] == ["Alice lives in Bern."]
+
+
+async def test_a_first_id_stands_for_its_fact_through_all_edits_and_metadata_stay(harness: CommandHarness) -> None:
+    told = commit("m1", added("Alice bakes bread on Sundays."), at=day(0.5), metadata={"shelf": "kitchen", "rank": 3})
+    await harness.stored.apply(told)
+    first, shelf = fact_id_at(told), {"shelf": "kitchen", "rank": 3}
+    orders: list[tuple[CommandPayload, dict[str, Any]]] = [
+        (Update(edits=(edit(first, "Alice bakes rolls on Sundays."),)), shelf),
+        (Correct(edit=edit(first, "Alice bakes cakes on Sundays.")), shelf),
+        (Correct(edit=edit(first, "Alice bakes pies on Sundays.", metadata={"shelf": "cellar"})), {"shelf": "cellar"}),
+        (Correct(edit=edit(first, "Alice bakes buns on Sundays.", metadata={})), {}),
+    ]
+    for number, (order, metadata) in enumerate(orders):
+        done = await harness.execute(f"c{number}", order, at=day(1 + number))
+        assert (done.outcome, str(first) in done.detail) == ("done", number > 0)
+        known = await fact(harness.stored.conn, "default", first)
+        assert (known.fact_id, known.former_id, known.metadata) == (fact_id_at(done), first, metadata)
+        assert (known.text, known.status) == (done.events[0].new_fact and done.events[0].new_fact.text, "active")
+    undone = await harness.execute("u1", Undo(source_id="c3"), at=day(6))
+    assert (undone.outcome, (await fact(harness.stored.conn, "default", first)).text) == (
+        "done",
+        "Alice bakes pies on Sundays.",
+    )
+    deleted = await harness.execute("d1", Delete(fact_ids=(first,)), at=day(7))
+    assert (deleted.outcome, str(first) in deleted.detail) == ("done", True)
+    last = await fact(harness.stored.conn, "default", first)
+    assert (last.text, last.status) == ("Alice bakes pies on Sundays.", "retracted")
+    again = await harness.execute("d2", Delete(fact_ids=(first,)), at=day(8))
+    assert (again.outcome, again.reason) == ("rejected", "closed_fact")
 
 
 async def test_everything_of_a_scope_or_of_a_key_or_category_can_be_deleted(harness: CommandHarness) -> None:

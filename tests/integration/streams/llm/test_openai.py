@@ -84,11 +84,46 @@ async def test_a_completion_is_asked_for_by_schema_and_counted(server: OpenAiSer
 
 @pytest.mark.parametrize("form", ["json_object", "none"])
 async def test_a_server_without_schemas_is_told_in_words(server: OpenAiServer, form: str) -> None:
-    await complete(server, structured_output=form, temperature=None)
+    server.habits.one_system_message = True
+    await complete(server, structured_output=form)
     (body,) = server.bodies
     assert body.get("response_format") == ({"type": "json_object"} if form == "json_object" else None)
-    assert "temperature" not in body
-    assert '"excerpt"' in body["messages"][-1]["content"]
+    assert '"excerpt"' in body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("refused", [{"temperature"}, {"seed"}, {"response_format"}, {"temperature", "seed"}], ids=str)
+async def test_a_parameter_that_a_server_refuses_is_sent_once(server: OpenAiServer, refused: set[str]) -> None:
+    server.habits.refused = frozenset(refused)
+    said: list[str] = []
+    chat = OpenAiChatModel(replace(endpoint(server), on_failure=said.append), "test-model")
+    for _ in range(3):
+        assert "Berlin" in (await chat.complete(prompt())).text
+    await chat.close()
+    assert len(server.bodies) == 3 + len(refused)
+    assert not any(refused & body.keys() for body in server.bodies[len(refused) :])
+    assert '"excerpt"' in server.bodies[-1]["messages"][0]["content"] or "response_format" not in refused
+    assert [f"refuses {name}" in " ".join(said) for name in refused] == [True] * len(refused)
+
+
+async def test_a_setting_leaves_a_parameter_out(server: OpenAiServer) -> None:
+    await complete(server, left_out=("temperature", "seed"))
+    assert not {"temperature", "seed"} & server.bodies[0].keys()
+
+
+@pytest.mark.parametrize("place", ["parts", "tool_calls", "reasoning_content", "reasoning"])
+async def test_the_answer_is_read_wherever_a_server_puts_it(server: OpenAiServer, place: Any) -> None:
+    server.habits.answer_in = place
+    said = await complete(server)
+    assert parse_extraction(said, extraction(user("I live in Berlin."))).value
+
+
+async def test_an_azure_address_keeps_its_version_and_its_key(server: OpenAiServer) -> None:
+    address = f"{server.base_url}?api-version=2024-10-21"
+    chat = OpenAiChatModel(Endpoint(base_url=address, api_key="k", retry=PACE), "test-model")
+    assert "Berlin" in (await chat.complete(prompt())).text
+    await chat.close()
+    assert server.urls == ["/v1/chat/completions?api-version=2024-10-21"]
+    assert server.keys == ["k"]
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 408, 429, 500, 529])
@@ -210,14 +245,36 @@ async def test_what_a_prompt_chose_for_itself_is_its_own_fault_and_holds_up_no_o
     await chat.close()
 
 
-@pytest.mark.parametrize("encoding", ["base64", "float"])
-async def test_embeddings_come_back_in_order_whatever_their_encoding(server: OpenAiServer, encoding: str) -> None:
+@pytest.mark.parametrize("left_out", [(), ("encoding_format",)], ids=["base64", "numbers"])
+async def test_embeddings_come_back_in_order_whatever_their_encoding(server: OpenAiServer, left_out: Any) -> None:
     texts = [f"text number {index}" for index in range(20)]
-    rows = await embed(server, texts, encoding=encoding, dimensions=64)
-    alone = [(await embed(server, [text], encoding=encoding, dimensions=64))[0] for text in texts[:3]]
+    rows = await embed(server, texts, left_out=left_out, dimensions=64)
+    alone = [(await embed(server, [text], left_out=left_out, dimensions=64))[0] for text in texts[:3]]
     assert rows[:3] == alone
     assert {len(row) for row in rows} == {64}
-    assert server.bodies[0]["encoding_format"] == encoding
+    assert server.bodies[0].get("encoding_format") == (None if left_out else "base64")
+
+
+@pytest.mark.parametrize("refused", ["encoding_format", "dimensions"])
+async def test_a_parameter_of_embeddings_that_a_server_refuses_is_sent_once(server: OpenAiServer, refused: str) -> None:
+    server.habits.refused = frozenset({refused})
+    embedder = OpenAiEmbedder(endpoint(server), "test-embedding", dimensions=1536)
+    for _ in range(2):
+        assert [vector.dimensions for vector in (await embedder.embed(["a"])).vectors] == [1536]
+    await embedder.close()
+    assert [refused in body for body in server.bodies] == [True, False, False]
+
+
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_text_that_is_too_long_for_its_model_is_embedded_by_a_shorter_beginning(
+    server: OpenAiServer, status: int
+) -> None:
+    server.habits.most_characters, server.habits.too_long_status = 1800, status
+    embedder = OpenAiEmbedder(endpoint(server), "test-embedding")
+    for _ in range(2):
+        assert len((await embedder.embed(["x" * 2920, "short"])).vectors) == 2
+    await embedder.close()
+    assert [[len(text) for text in body["input"]] for body in server.bodies] == [[2920, 5], [1460, 5], [1460, 5]]
 
 
 async def test_texts_are_split_into_requests_that_servers_take(server: OpenAiServer) -> None:

@@ -31,6 +31,8 @@ def said(text: str) -> ExtractedFact:
     fields: dict[str, Any] = {}
     if text in VERDICTS:
         fields["action_hint"] = "retract"
+    if text == NEVER:
+        fields["certainty"] = "strong"
     if text == LEAVES:
         fields["valid_until"] = day(20)
     if text in (PLAN, OFF):

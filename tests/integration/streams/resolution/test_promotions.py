@@ -36,7 +36,7 @@ ROME, OSLO, LIMA = "Mira lives in Rome.", "Mira moved to Oslo.", "Mira lives in 
 MOVES = verdicts_by_text({OSLO: TextVerdict("REPLACE", (ROME, LIMA)), ROME: TextVerdict("REPLACE", (OSLO, LIMA))})
 STATES = """
     SELECT text, run_id, status, true_from, true_to, said_at, confidence, excerpt, speaker, authority, fact_id,
-        mention_count, last_confirmed_at, event_time, source_id
+        mention_count, last_confirmed_at, event_time, source_id, metadata
     FROM facts ORDER BY recorded_at, ordinal, fact_id
 """
 
@@ -75,7 +75,9 @@ async def tell_move(resolver: ResolverHarness, **fields: Any) -> UUID:
     """Rome, which the user's scope knows, and then Oslo, told in the run; the fact of the run."""
     resolver.chat_model.set_replies(MOVES)
     await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=MIRA)
-    told = await resolver.resolve_turn(home(OSLO, **fields), at=day(5), source_id="t2", scope=RUN, speaker="Mira")
+    told = await resolver.resolve_turn(
+        home(OSLO, **fields), at=day(5), source_id="t2", scope=RUN, speaker="Mira", metadata={"room": 4}
+    )
     return fact_id_at(told)
 
 
@@ -87,7 +89,8 @@ async def test_a_move_told_in_a_run_replaces_the_home_of_the_user_until_it_is_un
     assert (found[ROME]["status"], found[ROME]["true_to"]) == ("superseded", day(5))
     assert (await statuses_of(resolver, "r2")) == {OSLO: "active"}
     in_run = (await states(resolver, "r2"))[OSLO]
-    kept = ("status", "true_from", "said_at", "confidence", "excerpt", "speaker", "authority", "event_time")
+    kept = ("status", "true_from", "said_at", "confidence", "excerpt", "speaker", "authority", "event_time", "metadata")
+    assert in_run["metadata"] == {"room": 4}
     assert {name: found[OSLO][name] for name in kept} == {name: in_run[name] for name in kept}
     assert (found[OSLO]["said_at"], found[OSLO]["confidence"], found[OSLO]["speaker"]) == (day(5), 0.8, "Mira")
     (event,) = done.events

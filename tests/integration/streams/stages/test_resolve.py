@@ -76,7 +76,7 @@ async def test_no_reply_touches_what_was_not_offered(resolver_harness: ResolverH
     assert event.unresolved
     assert await resolver_harness.statuses() == {BERLIN: "active", poison.text: "active"}
     step = commit.provenance.steps[-1]
-    assert (step.llm_calls, step.reprompts, len(step.complaints)) == (3, 2, 2)
+    assert (step.llm_calls, step.reprompts, len(step.complaints)) == (2, 1, 1)
 
 
 async def test_a_turn_says_how_often_whom_and_how_long_to_ask(resolver_harness: ResolverHarness) -> None:

@@ -60,6 +60,22 @@ async def test_the_same_line_has_the_same_id_and_another_text_or_scope_another()
     assert (scope.tenant, scope.user_id, scope.run_id) == ("new", "bob", "r1")  # ids of the call go first
 
 
+async def test_what_mem0_exports_is_imported_and_foreign_fields_are_named() -> None:
+    client = OfflineClient()
+    line = {"id": ID, "memory": "Ann has a cat.", "user_id": "ann", "hash": "ab12", "score": 0.5, "metadata": None,
+            "created_at": "2026-01-02T00:00:00Z", "updated_at": None, "categories": ["pets", "family"],
+            "actor_id": "ann", "role": "user", "immutable": False, "expiration_date": None}  # fmt: skip
+    report = await client.import_facts(
+        file_of(line, line | {"memory": "Ann has a dog."}, {"text": "A.", "user_id": "a"})
+    )
+    assert (report.read, report.sent, report.damaged) == (3, 3, {})
+    foreign = ("actor_id", "expiration_date", "hash", "immutable", "role", "score")
+    assert report.passed_over == dict.fromkeys(foreign, 2)
+    for lost in ({"expiration_date": "2026-08-31"}, {"immutable": True}, {"text_hash": "ab12"}):
+        with pytest.raises(InvalidCommandError, match=f"{next(iter(lost))} is not a known field"):
+            await client.import_facts(file_of(line | lost))
+
+
 NESTED = b'{"a":' * 500 + b"1" + b"}" * 500
 DATE_AND_TIME = r"must be a date and time with a zone, such as 2026-01-31T09:30:00\+01:00"
 DAMAGED: dict[str, tuple[object, str]] = {

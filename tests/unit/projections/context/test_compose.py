@@ -50,6 +50,21 @@ def test_health_that_only_the_search_finds_is_relevant() -> None:
     ]
 
 
+ENDED = {
+    "Alice is no longer a vegetarian.": "hard_preference",
+    "Alice is not allergic to nuts any more.": "health",
+    "Alice has given up the search for a flat.": "task_context",
+    "Alice no longer likes tea.": "soft_preference",
+}
+
+
+@pytest.mark.parametrize("text", ENDED)
+def test_what_only_ends_something_is_relevant_and_nothing_to_respect(text: str) -> None:
+    ended = known_fact(text, ENDED[text], action_hint="retract")
+    (shown,) = context([], [ended]).facts
+    assert (shown.text, shown.section) == (text, "relevant")
+
+
 def test_the_text_says_times_and_states_in_words() -> None:
     maybe = known_fact("Alice moves to Ulm.", status="pending_confirmation", valid_until=day(3))
     assert context([NUTS], [maybe]).text == (

@@ -294,6 +294,18 @@ def test_what_the_model_took_nothing_from_is_told_sentence_by_sentence() -> None
     assert missing_sentence(missing[1]) == "the model took nothing from it"
 
 
+def test_what_was_not_read_for_its_length_is_a_note_on_the_result() -> None:
+    cases: list[tuple[list[DropReason], str]] = [
+        (["too_long", "question", "too_long"], "2 parts of the text left unread"),
+        (["question"], ""),
+    ]
+    for reasons, words in cases:
+        dropped = tuple(DroppedStatement(text="x", reason=reason) for reason in reasons)
+        notes = write_result(commit("1", steps=(Step(stage="extract", milliseconds=0, dropped=dropped),))).notes
+        assert words in " ".join(notes)
+        assert bool(notes) == bool(words)
+
+
 def test_what_an_extraction_lists_as_left_out_is_not_told_twice() -> None:
     step = Step(stage="extract", milliseconds=0, dropped=(DroppedStatement(text="Why?", reason="question"),))
     missing = missing_statements(commit("1", steps=(step,)), {}, ["Why? And more."]).missing

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.command import Correct, Edit, Import, ImportedFact, Resolve, Update
+from mnemolog.schemas.command import Correct, Delete, Edit, Import, ImportedFact, Resolve, Update
 from mnemolog.schemas.events import (
     ConflictResolved,
     FactAdded,
@@ -22,7 +22,7 @@ from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, EmbeddedFact, Extrac
 from mnemolog.schemas.ids import event_id, fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.commands import edits
+from mnemolog.streams.commands import edits, status_changes
 from mnemolog.streams.commands.context import CommandRefusedError
 from mnemolog.streams.commands.edits import value_after_edit
 from mnemolog.streams.ends import EndRules
@@ -71,6 +71,53 @@ def test_an_update_keeps_all_that_it_does_not_change() -> None:
     assert (event.fact.fact_id, event.event_id) == (fact_id(ALICE.owner, "c1", 0), event_id(ALICE.owner, "c1", 0))
     assert event.fact.vector == words[0].vector
     assert event.decision.reason == "an application updated it"
+
+
+@pytest.mark.parametrize("kind", ["update", "correct"])
+@pytest.mark.parametrize(
+    ("old", "value", "new", "is_other"),
+    [
+        ("Alice is allergic to nuts.", "nuts", "Alice works at Acme.", True),
+        ("Alice is allergic to nuts.", "nuts", "Alice is allergic to milk.", False),
+        ("Alice is allergic to nuts.", "nuts", "Alice only dislikes nuts.", False),
+        ("Alice is vegan.", "vegan", "Alice is vegetarian.", False),
+        ("Likes tea.", None, "Likes coffee.", False),
+        ("Alice ist gegen Nüsse allergisch.", None, "Alice arbeitet bei Acme.", True),
+        ("爱丽丝对坚果过敏", None, "我住北京", True),
+        ("我住在上海", None, "我住在北京", False),
+    ],
+)
+def test_a_text_about_something_else_has_no_key_or_category_of_the_old_one(
+    kind: str, old: str, value: str | None, new: str, is_other: bool
+) -> None:
+    slot: dict[str, Any] = {"key": "allergy", "category": "health", "value": value, "single_valued": True}
+    known = stored_fact(old, **slot, importance=0.9, valid_until=day(20), subject="Alice", metadata={"shelf": 1})
+    fact = new_version(kind, known, new)
+    found = (fact.key, fact.category, fact.single_valued, fact.importance, fact.valid_until)
+    assert found == ((None, "other", False, 0.5, None) if is_other else ("allergy", "health", True, 0.9, day(20)))
+    assert (fact.subject, fact.metadata) == ("Alice", {"shelf": 1})
+    given: dict[str, Any] = {"key": "employer", "category": "professional", "metadata": {}}
+    named = new_version(kind, known, new, **given)
+    assert (named.key, named.category, named.metadata) == ("employer", "professional", None)
+
+
+@pytest.mark.parametrize("kind", ["update", "correct", "delete"])
+def test_a_command_takes_what_stands_for_a_former_version_and_says_so(kind: str) -> None:
+    former, current = stored_fact(status="superseded"), stored_fact("Alice lives in Rome.")
+    edit = Edit(fact_id=former.fact_id, text="Alice plays chess.")
+    facts = {former.fact_id: current, current.fact_id: current}
+    payload: Any = {
+        "update": Update(edits=(edit, edit.model_copy(update={"fact_id": current.fact_id}))),
+        "correct": Correct(edit=edit),
+        "delete": Delete(fact_ids=(former.fact_id, current.fact_id)),
+    }[kind]
+    words = embedded_fact(edit.text, edit.text)
+    carry_out: Any = status_changes.delete if kind == "delete" else getattr(edits, kind)
+    events = carry_out(CONTEXT, payload, facts, *([] if kind == "delete" else [words]))
+    assert [event.affected_ids for event in events] == [(current.fact_id,)]
+    notes = edits.edit_notes(payload, events)
+    assert str(former.fact_id) in notes
+    assert ("nothing in common" in notes) == (kind != "delete")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +221,7 @@ def test_a_term_that_is_over_when_the_new_text_begins_is_none_of_its_own() -> No
     late = replace(CONTEXT, issued_at=day(12), now=day(12))
     for until, expected in ((day(9), None), (day(12), None), (day(13), day(13))):
         old = stored_fact(valid_until=until)
-        order, words = updates((old, "In other words."))
+        order, words = updates((old, "Alice lives there in Bern."))
         (event,) = edits.update(late, order, by_id(old), words)
         assert isinstance(event, FactReplaced)
         assert event.fact.valid_until == expected

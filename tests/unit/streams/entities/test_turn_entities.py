@@ -55,7 +55,6 @@ def test_a_name_that_is_said_again_is_found_again(
     assert all(link.step != "new" for link in again)
 
 
-@pytest.mark.xfail(strict=True, reason="the owner of a tie is in doubt once the bearer has the owner's name")
 def test_a_wife_of_her_husband_s_name_is_found_again() -> None:
     talk = talk_after([("Tom from work", "Alice")])
     first = [link.entity_id for link in talk.say("Tom's wife Tom")]

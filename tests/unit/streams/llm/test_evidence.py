@@ -29,9 +29,9 @@ def after(*messages: EarlierMessage, said: str, **fields: Any) -> ExtractionTask
 
 
 def taken(task: ExtractionTask, text: str, excerpt: str) -> bool:
-    """Whether a reply with this fact is accepted without a complaint."""
+    """Whether this fact of a reply is accepted; else it is dropped with a reason."""
     parsed = parse_extraction(facts_reply(extracted_json(text=text, excerpt=excerpt)), task)
-    assert bool(parsed.value) != bool(parsed.complaints)
+    assert bool(parsed.value) != any(dropped.detail for dropped in parsed.dropped)
     return bool(parsed.value)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY
+from mnemolog.schemas.facts import DEFAULT_IMPORTANCE, IMPORTANCE_OF_CATEGORY
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.ask import MAX_COMPLAINTS
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
@@ -20,7 +20,6 @@ SUBJECT = extraction(user("Hello. I live in Berlin, since 2019."))
 
 def test_a_fact_is_taken_with_its_importance() -> None:
     parsed = parse_extraction(facts_reply(extracted_json(event_time="2023-05-08T10:00:00+02:00")), SUBJECT)
-    assert parsed.complaints == ()
     assert parsed.value is not None
     (fact,) = parsed.value
     assert (fact.text, fact.key, fact.value) == ("Alice lives in Berlin.", "home_city", "Berlin")
@@ -28,14 +27,36 @@ def test_a_fact_is_taken_with_its_importance() -> None:
     assert fact.event_time == datetime(2023, 5, 8, 10, tzinfo=timezone(timedelta(hours=2))).astimezone(UTC)
 
 
+ONE = facts_reply(extracted_json())
+BARE = json.dumps(extracted_json())
+
+
 @pytest.mark.parametrize(
-    "around", ["```json\n{}\n```", "Here it is:\n{}\nAnything else?", "  {}  ", "```\n{}```\n"], ids=repr
+    "text",
+    [
+        f"```json\n{ONE}\n```",
+        f"Here it is:\n{ONE}\nAnything {{else}}?",
+        f"  {ONE}  ",
+        f'<think>\nSo it is {{"facts": [one]}}, with {{excerpt}}.\n</think>\n\n{ONE}',
+        f"The user lives there: {facts_reply()} would be wrong.</think>{ONE}",
+        f"<think>{ONE}</think>",
+        f'{{"thoughts": "none"}}\n{ONE}',
+        f'{{"result": {ONE}}}',
+        f'{{"name": "store", "arguments": {ONE}}}',
+        f"[{BARE}]",
+        BARE,
+        f"```\n{BARE}\n```",
+        ONE[:-2] + ",],}",
+        ONE[:-1] + ', "note": "done"}',
+        ONE.replace("Alice lives in Berlin.", "Alice lives in Berlin.", 1) + "\n\nLet me know!",
+        facts_reply() + ONE,
+        ONE.replace("Alice lives", "Al\\ud800ice lives", 1) + ONE,
+    ],
 )
-def test_fences_and_prose_around_the_object_are_overlooked(around: str) -> None:
-    parsed = parse_extraction(around.replace("{}", facts_reply(extracted_json())), SUBJECT)
-    assert parsed.value is not None
-    assert len(parsed.value) == 1
-    assert parse_extraction(around.replace("{}", facts_reply()), SUBJECT).value == ()
+def test_the_facts_are_found_however_the_object_is_wrapped(text: str) -> None:
+    parsed = parse_extraction(text, SUBJECT)
+    assert [fact.text for fact in parsed.value or ()] == ["Alice lives in Berlin."]
+    assert (parsed.complaints, parsed.dropped, parsed.notes) == ((), (), ())
 
 
 def test_a_blank_search_text_is_the_text_and_blank_values_are_none() -> None:
@@ -74,6 +95,43 @@ def test_what_another_speaker_or_a_line_of_a_script_says_of_the_user_is_about_wh
 
 
 @pytest.mark.parametrize(
+    ("messages", "excerpt", "text", "about"),
+    [
+        (["Alice: I like teaching.", "Bob: I like tea."], "I like tea", "The user likes tea.", "Bob"),
+        (["Alice: I own a carpet.", "Bob: I own a car."], "I own a car", "The user owns a car.", "Bob"),
+        (["Alice: I like tea.", "Bob: I like teaching."], "I like tea", "The user likes tea.", "the user"),
+        (["Bob: Ich mag Tee.", "Alice: Ich mag Teer."], "Ich mag Tee", "Der Nutzer mag Tee.", "Bob"),
+        (["Bob: Я живу в Риме.", "Alice: Я живу в Римейке."], "Я живу в Риме", "Он живет в Риме.", "Bob"),
+        (["Alice: I love Rome.", "Bob: I love Rome."], "I love Rome", "The user loves Rome.", "the user"),
+        (["Alice: Nothing. Do you smoke, Bob?", "Bob: Yes"], "Yes", "The user smokes.", "Bob"),
+        (["assistant: Do you like jazz?", "Alice: Yes. Do you smoke, Bob?", "Bob: Yes"], "Yes", "He smokes.", "Bob"),
+        (["assistant: Do you smoke?", "Alice: Yes. And jazz, Bob?", "Bob: Yes"], "Yes", "He smokes.", "the user"),
+        (["None: Ann: I like teaching.\nBob: I like tea."], "I like tea", "The user likes tea.", "Bob"),
+    ],
+)
+def test_a_fact_is_about_the_speaker_whose_whole_words_support_it(
+    messages: list[str], excerpt: str, text: str, about: str
+) -> None:
+    said = [one.partition(": ")[::2] for one in messages]
+    turn = [
+        Message(role="assistant", content=content)
+        if name == "assistant"
+        else Message(role="user", content=content, name=None if name == "None" else name)
+        for name, content in said
+    ]
+    reply = facts_reply(extracted_json(text=text, excerpt=excerpt, subject="the user"))
+    (fact,) = parse_extraction(reply, extraction(*turn, speaker="Alice")).value or ()
+    assert fact.subject == about
+
+
+def test_words_within_another_word_are_no_excerpt() -> None:
+    task = extraction(Message(role="user", content="I like teaching."), speaker="Alice")
+    parsed = parse_extraction(facts_reply(extracted_json(text="Alice likes tea.", excerpt="I like tea")), task)
+    assert not parsed.value
+    assert [one.detail for one in parsed.dropped] == ["is only a part of a word"]
+
+
+@pytest.mark.parametrize(
     ("key", "said", "taken"), [("gym_day", True, True), ("gym_day", False, False), (None, True, False)]
 )
 def test_only_a_key_can_hold_one_value_at_a_time(key: str | None, said: bool, taken: bool) -> None:
@@ -82,11 +140,50 @@ def test_only_a_key_can_hold_one_value_at_a_time(key: str | None, said: bool, ta
     assert parsed.value[0].single_valued is taken
 
 
-def test_every_field_but_those_about_entities_is_required() -> None:
+@pytest.mark.parametrize("how", ["missing", "null", "of another type"])
+def test_what_may_be_missing_costs_no_fact(how: str) -> None:
     whole = extracted_json()
-    for name in whole.keys() - {"entities", "relations"}:
-        parsed = parse_extraction(facts_reply({key: value for key, value in whole.items() if key != name}), SUBJECT)
-        assert parsed.complaints == (f"facts.0.{name}: Field required",)
+    for name in whole.keys() - {"text", "excerpt"}:
+        item = {key: value for key, value in whole.items() if key != name}
+        if how != "missing":
+            item[name] = None if how == "null" else {"of": ["another", "type"]}
+        parsed = parse_extraction(facts_reply(item), SUBJECT)
+        assert [fact.text for fact in parsed.value or ()] == ["Alice lives in Berlin."], name
+        noted = how == "of another type"
+        assert parsed.notes == (
+            (f"fields of the reply could not be read and were passed over: {name}",) if noted else ()
+        )
+
+
+@pytest.mark.parametrize(
+    ("fields", "taken"),
+    [
+        ({"key": "homeCity"}, {"key": "home_city"}),
+        ({"key": " Home City "}, {"key": "home_city"}),
+        ({"key": "12 !"}, {"key": None, "value": "Berlin"}),
+        ({"category": "Hard Preference"}, {"category": "hard_preference"}),
+        ({"category": "weather"}, {"category": "other"}),
+        ({"certainty": "Weak"}, {"certainty": "weak"}),
+        ({"certainty": "sure"}, {"certainty": "strong"}),
+        ({"action_hint": "drop"}, {"action_hint": "new"}),
+        ({"importance_category": "trivial"}, {"importance": DEFAULT_IMPORTANCE}),
+        ({"event_time": "2023-05-08"}, {"event_time": datetime(2023, 5, 8, tzinfo=UTC)}),
+        ({"event_time": "2023-05-08T10:00:00"}, {"event_time": datetime(2023, 5, 8, 10, tzinfo=UTC)}),
+        ({"event_time": "null"}, {"event_time": None}),
+        ({"event_time": 1683540000}, {"event_time": None}),
+        ({"valid_until": "9999-12-31T23:59:59Z"}, {"valid_until": None}),
+        ({"value": 42}, {"value": "42"}),
+        ({"value": "null"}, {"value": None}),
+        ({"key": "gym_day", "single_valued": "false"}, {"single_valued": False}),
+        ({"key": "gym_day", "single_valued": "true"}, {"single_valued": True}),
+        ({"confidence": 0.9, "mood": "glad"}, {"text": "Alice lives in Berlin."}),
+        ({"entities": [{"name": "Alice"}, {"type": "person"}]}, {"entities": ()}),
+    ],
+    ids=str,
+)
+def test_a_field_is_read_as_models_write_it(fields: dict[str, Any], taken: dict[str, Any]) -> None:
+    (fact,) = parse_extraction(facts_reply(extracted_json(**fields)), SUBJECT).value or ()
+    assert {name: getattr(fact, name) for name in taken} == taken
 
 
 @pytest.mark.parametrize(
@@ -96,23 +193,16 @@ def test_every_field_but_those_about_entities_is_required() -> None:
         ({"excerpt": ""}, "facts.0.excerpt"),
         ({"text": "a\x00b"}, "U+0000"),
         ({"text": "x" * 2001}, "at most 2000"),
-        ({"key": "homeCity"}, "facts.0.key"),
-        ({"category": "weather"}, "'weather' is none of identity"),
-        ({"certainty": "sure"}, "facts.0.certainty"),
-        ({"action_hint": "drop"}, "facts.0.action_hint"),
-        ({"event_time": "2023-05-08T10:00:00"}, "facts.0.event_time: needs date, time and zone"),
-        ({"valid_until": "9999-12-31T23:59:59Z"}, "facts.0.valid_until: Value error, a time lies in the years"),
-        ({"event_time": 1683540000}, "facts.0.event_time: needs date, time and zone"),
-        ({"value": 3}, "facts.0.value"),
-        ({"single_valued": "true"}, "facts.0.single_valued"),
-        ({"mood": "glad"}, "facts.0.mood: Extra inputs"),
     ],
     ids=str,
 )
-def test_a_faulty_field_is_a_hard_complaint_that_names_it(fields: dict[str, Any], complaint: str) -> None:
-    parsed = parse_extraction(facts_reply(extracted_json(**fields), extracted_json()), SUBJECT)
-    assert parsed.is_incomplete
-    assert any(complaint in said for said in parsed.complaints), parsed.complaints
+def test_a_fact_without_its_words_is_lost_alone(fields: dict[str, Any], complaint: str) -> None:
+    alone = parse_extraction(facts_reply(extracted_json(**fields)), SUBJECT)
+    assert (alone.value, len(alone.dropped)) == (None, 1)
+    assert complaint in alone.complaints[0]
+    beside = parse_extraction(facts_reply(extracted_json(**fields), extracted_json()), SUBJECT)
+    assert [fact.text for fact in beside.value or ()] == ["Alice lives in Berlin."]
+    assert [dropped.reason for dropped in beside.dropped] == ["invalid_fact"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +210,7 @@ def test_a_faulty_field_is_a_hard_complaint_that_names_it(fields: dict[str, Any]
     [
         *("", "I found no facts.", "[]", "null", "{", "{}", "[[[[", facts_reply(extracted_json())[:-40]),
         *('{"facts": null}', '{"facts": 3}', '{"facts": [3, null, "x", {}]}', '{"facts": [{"text": 3}]}'),
-        facts_reply() + facts_reply(),
+        '{"type": "object", "properties": {"facts": {"type": "array"}}}',
     ],
 )
 def test_what_is_no_object_with_a_valid_fact_is_a_hard_complaint(text: str) -> None:
@@ -137,34 +227,31 @@ def test_a_reply_may_list_what_it_left_out_but_no_language_model_is_asked_to() -
     prompt = extraction_prompt(SUBJECT)
     asked = json.dumps(prompt.schema) + "".join(message.content for message in prompt.messages)
     assert "omitted" not in asked
-    assert parse_extraction(
-        json.dumps(reply | {"omitted": [{"text": "x", "reason": "boredom"}]}), SUBJECT
-    ).is_incomplete
+    assert (
+        parse_extraction(json.dumps(reply | {"omitted": [{"text": "x", "reason": "boredom"}]}), SUBJECT).dropped == ()
+    )
 
 
-def test_too_many_facts_are_refused() -> None:
+def test_of_too_many_facts_the_first_are_taken() -> None:
     parsed = parse_extraction(facts_reply(*[extracted_json()] * (MAX_FACTS + 1)), SUBJECT)
-    assert parsed.is_incomplete
-    assert "101 facts are too many" in parsed.complaints[0]
     assert len(parsed.value or ()) == MAX_FACTS
     assert [dropped.reason for dropped in parsed.dropped] == ["invalid_fact"]
 
 
 @pytest.mark.parametrize(
-    ("items", "dropped"),
+    ("item", "dropped"),
     [
-        ([{"text": " "}, {}], ["I live in Berlin"]),
-        ([{"text": "Alice has a\x00 cat.", "key": 3}, {}], ["Alice has a cat."]),
-        ([{"text": "x" * 2001}, {}, {"excerpt": "I own a yacht.", "text": "A yacht."}], [f"{'x' * 1999}…", "A yacht."]),
+        ({"text": " "}, "I live in Berlin"),
+        ({"text": "Alice has a\x00 cat.", "key": 3}, "Alice has a cat."),
+        ({"text": "x" * 2001}, f"{'x' * 1999}…"),
+        ({"excerpt": "I own a yacht.", "text": "A yacht."}, "A yacht."),
     ],
-    ids=["no text", "no readable text", "too long, and not said"],
+    ids=["no text", "no readable text", "too long", "not said"],
 )
-def test_the_valid_facts_of_an_invalid_reply_are_kept(items: list[dict[str, Any]], dropped: list[str]) -> None:
-    parsed = parse_extraction(facts_reply(*(extracted_json(**item) for item in items)), SUBJECT)
-    assert parsed.value is not None
-    assert [fact.text for fact in parsed.value] == ["Alice lives in Berlin."]
-    assert [lost.text for lost in parsed.dropped] == dropped
-    assert parsed.is_incomplete
+def test_what_a_dropped_fact_says_is_kept(item: dict[str, Any], dropped: str) -> None:
+    parsed = parse_extraction(facts_reply(extracted_json(**item), extracted_json()), SUBJECT)
+    assert [fact.text for fact in parsed.value or ()] == ["Alice lives in Berlin."]
+    assert [lost.text for lost in parsed.dropped] == [dropped]
 
 
 def test_a_name_that_is_too_long_costs_no_fact() -> None:
@@ -190,12 +277,16 @@ def test_no_long_part_of_an_entity_or_a_relation_costs_a_fact(field: str) -> Non
     assert [one.name for one in parsed.value[0].entities] == ["Alice"]
 
 
-def test_what_surrounds_valid_facts_does_not_cost_them() -> None:
+@pytest.mark.parametrize(("share", "facts"), [(0.8, 2), (0.6, 1), (0.2, 0)])
+def test_the_complete_facts_of_a_reply_that_was_cut_off_are_taken(share: float, facts: int) -> None:
     whole = facts_reply(*[extracted_json()] * 3)
-    cut_off = parse_extraction(whole[: int(len(whole) * 0.8)], SUBJECT)
-    assert (len(cut_off.value or ()), cut_off.is_incomplete) == (2, True)
-    parsed = parse_extraction(facts_reply(extracted_json())[:-1] + ', "note": "done"}', SUBJECT)
-    assert (len(parsed.value or ()), parsed.dropped, parsed.is_incomplete) == (1, (), True)
+    parsed = parse_extraction(whole[: int(len(whole) * share)], SUBJECT)
+    assert len(parsed.value or ()) == facts
+    assert bool(parsed.complaints) == (facts == 0)
+
+
+def test_an_answer_without_words_is_named_so_and_complaints_are_bounded() -> None:
+    assert parse_extraction("<think>Hm.</think>\n", SUBJECT).complaints == ("the answer is empty",)
     assert len(parse_extraction(facts_reply(*[{}] * 50), SUBJECT).complaints) == MAX_COMPLAINTS
 
 
@@ -216,15 +307,17 @@ def test_an_excerpt_is_compared_after_normalisation(said: str, excerpt: str) -> 
     assert parsed.complaints == ()
 
 
-def test_an_excerpt_that_nobody_said_is_a_soft_complaint_and_its_fact_dropped() -> None:
+def test_a_fact_whose_excerpt_nobody_said_is_dropped() -> None:
     parsed = parse_extraction(
         facts_reply(extracted_json(), extracted_json(text="Alice flies.", excerpt="I can fly")), SUBJECT
     )
     assert parsed.value is not None
     assert [fact.text for fact in parsed.value] == ["Alice lives in Berlin."]
-    assert [(dropped.text, dropped.reason) for dropped in parsed.dropped] == [("Alice flies.", "excerpt_not_found")]
-    assert parsed.complaints == (
-        'facts.1.excerpt: "I can fly" occurs in no message: copy the words from one message, or leave the fact out',
+    (dropped,) = parsed.dropped
+    assert (dropped.text, dropped.reason, dropped.detail) == (
+        "Alice flies.",
+        "excerpt_not_found",
+        "occurs in no message",
     )
 
 
@@ -240,8 +333,8 @@ def test_an_excerpt_that_nobody_said_is_a_soft_complaint_and_its_fact_dropped() 
 )
 def test_what_no_message_of_the_conversation_says_is_no_evidence(task: ExtractionTask, complaint: str) -> None:
     parsed = parse_extraction(facts_reply(extracted_json()), task)
-    assert (parsed.value, len(parsed.dropped)) == ((), 1)
-    assert complaint in parsed.complaints[0]
+    assert parsed.value == ()
+    assert [complaint in dropped.detail for dropped in parsed.dropped] == [True]
 
 
 @pytest.mark.parametrize("recalled", [["I live in  BERLIN."], ["in Berlin", "Memory: I live in Berlin, Mitte"]])
@@ -250,7 +343,7 @@ def test_recalled_text_inside_a_message_is_no_evidence(recalled: list[str], inje
     subject = extraction(user(injected.format("\n".join(recalled))), recalled=recalled)
     parsed = parse_extraction(facts_reply(extracted_json()), subject)
     assert parsed.value == ()
-    assert "is recalled memory, which is no evidence" in parsed.complaints[0]
+    assert parsed.dropped[0].detail == "is recalled memory, which is no evidence"
 
 
 @pytest.mark.parametrize(

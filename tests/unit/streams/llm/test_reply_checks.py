@@ -49,16 +49,24 @@ def reply_of(case: ReplyCase) -> Parsed:
     return reply_about(new, known, action=case.action, text=case.merged or None, ended_at=case.ended_at or None)
 
 
+def is_taken(case: ReplyCase) -> bool:
+    """Whether the reply is taken as it is; of a merge in doubt both facts stay, which is an EXTEND."""
+    decided = reply_of(case).value
+    return decided is not None and decided[0].verdict == case.action
+
+
 @pytest.mark.parametrize("case", HARMFUL, ids=str)
 def test_a_harmful_reply_is_refused_with_what_is_wrong(case: ReplyCase) -> None:
     parsed = reply_of(case)
-    assert parsed.value is None
-    assert any(case.complaint in complaint for complaint in parsed.complaints), parsed.complaints
+    if case.action == "MERGE" and parsed.value is not None:
+        assert [(one.verdict, one.text) for one in parsed.value] == [("EXTEND", None)]
+    else:
+        assert any(case.complaint in complaint for complaint in parsed.complaints), parsed.complaints
 
 
 @pytest.mark.parametrize("case", HONEST, ids=str)
 def test_an_honest_reply_is_taken(case: ReplyCase) -> None:
-    assert reply_of(case).complaints == ()
+    assert is_taken(case)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +78,8 @@ def test_no_more_replies_are_judged_wrongly_than_the_page_says(
     harmful: list[ReplyCase], honest: list[ReplyCase], accepted: int, refused: int
 ) -> None:
     """The figures of docs/quality.md."""
-    taken = [case for case in harmful if not reply_of(case).complaints]
-    lost = [case for case in honest if reply_of(case).complaints]
+    taken = [case for case in harmful if is_taken(case)]
+    lost = [case for case in honest if not is_taken(case)]
     assert (len(taken), len(lost)) == (accepted, refused), [*taken, *lost]
 
 
@@ -229,6 +237,10 @@ _SPLICES = st.sampled_from(
 )
 
 
+def _is_merge(parsed: Parsed) -> bool:
+    return parsed.value is not None and parsed.value[0].verdict == "MERGE"
+
+
 def _merge_of(parents: list[str], merged: list[str]) -> Parsed:
     new, *known = (f"Mira {said}." for said in parents)
     facts = (known_fact(number, text) for number, text in enumerate(known, start=1))
@@ -239,10 +251,10 @@ def _merge_of(parents: list[str], merged: list[str]) -> Parsed:
 def test_parents_in_any_order_make_an_honest_merge(drawn: tuple[list[str], list[str]]) -> None:
     """In one sentence, or one after another."""
     parents, merged = drawn
-    assert _merge_of(parents, merged).complaints == ()
+    assert _is_merge(_merge_of(parents, merged))
     new, *known = sentences = [f"Mira {said}." for said in parents]
     facts = (known_fact(number, text) for number, text in enumerate(known, start=1))
-    assert reply_about(fact(new), *facts, action="MERGE", text=" ".join(sentences)).complaints == ()
+    assert _is_merge(reply_about(fact(new), *facts, action="MERGE", text=" ".join(sentences)))
 
 
 @pytest.mark.parametrize(
@@ -266,7 +278,7 @@ def test_one_word_that_nobody_said_makes_a_merge_harmful(parents: list[str], spl
     assume(number not in " ".join(parents).split())  # a number that is said twice is the same number
     merged = [*parents]
     merged[place] = " ".join([*words[:at], splice, *words[at:]])
-    assert _merge_of(parents, merged).value is None, merged
+    assert not _is_merge(_merge_of(parents, merged)), merged
 
 
 @given(st.permutations(range(2, 6)), st.permutations(["morning", "afternoon", "evening", "night"]), st.data())
@@ -278,7 +290,7 @@ def test_amounts_that_change_places_are_no_merge(amounts: list[int], times: list
     moved = [f"{amounts[place]} mg in the {time}" for place, time in zip(order, times, strict=False)]
     merged = f"Mira takes pills, {', '.join(moved[:-1])} and {moved[-1]}."
     parsed = reply_about(fact(said), known_fact(1, "Mira takes pills."), action="MERGE", text=merged)
-    assert (parsed.value is not None) == (list(order) == sorted(order))
+    assert _is_merge(parsed) == (list(order) == sorted(order))
 
 
 def _taken(table: Pairs, action: str) -> int:

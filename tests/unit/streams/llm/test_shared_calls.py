@@ -80,7 +80,7 @@ async def test_a_reply_to_a_complaint_without_a_mood_leaves_that_of_the_reply_be
             reply = await super().complete(prompt)
             told = json.loads(reply.text)
             if isinstance(prompt, SharedPrompt):
-                told["turns"][1]["facts"][0]["certainty"] = "sure"
+                told["turns"][1]["facts"][0]["text"] = ""
             else:
                 del told["mood"]
             return replace(reply, text=json.dumps(told))
@@ -140,14 +140,14 @@ async def test_the_turn_that_has_no_part_is_asked_about_alone_with_what_is_known
 async def test_a_turn_whose_part_is_invalid_is_asked_about_again_alone() -> None:
     def with_an_invalid_second(text: str) -> str:
         reply = json.loads(text)
-        reply["turns"][1]["facts"][0]["certainty"] = "sure"
+        reply["turns"][1]["facts"][0]["text"] = ""
         return json.dumps(reply)
 
     queue = Queue(CountingModel(damage=with_an_invalid_second))
     results = await queue.run(turns(*SAID))
     assert queue.model.turns == [4, 1]
     assert [one.steps[-1].reprompts for one in results] == [0, 1, 0, 0]
-    assert "certainty" in results[1].steps[-1].complaints[0]
+    assert "text" in results[1].steps[-1].complaints[0]
     assert results[1].steps[-1].prompt_version == PROMPT_VERSION
     assert SAID[2] not in queue.model.calls[1].messages[1].content
     assert facts(results) == facts(await alone().run(turns(*SAID)))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -60,6 +61,15 @@ def test_every_candidate_that_was_looked_at_is_in_the_decision() -> None:
     decision = event.decision
     assert (decision.by, decision.model, decision.prompt_version) == ("model", "judge", "resolve-2")
     assert (decision.reason, decision.verdict, decision.guard) == ("because", "KEEP", None)
+
+
+@pytest.mark.parametrize(("model", "by"), [("judge", "model"), ("rules-4", "rule")])
+def test_a_decision_is_by_whoever_answered(model: str, by: str) -> None:
+    known = known_fact(0.7)
+    verdicts: tuple[Verdict, ...] = ("REPLACE", "KEEP", "EXTEND")
+    for verdict in verdicts:
+        event = decide_one(matched_fact(known), replace(llm_decision(verdict, known), model=model))
+        assert event.decision.by == by
 
 
 @pytest.mark.parametrize(
@@ -234,7 +244,7 @@ def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> 
 
 
 def test_a_statement_can_wait_for_another_one_or_for_a_human() -> None:
-    sure, risky = known_fact(confidence=0.95), known_fact(category="finance")
+    sure, risky = known_fact(confidence=0.95, category="health"), known_fact(category="finance")
     assert not decide_one(matched_fact(sure), llm_decision("CONTRADICT", sure)).needs_human
     held = decide_one(matched_fact(risky, certainty="strong"), llm_decision("REPLACE", risky))
     assert (held.guard, held.needs_human) == ("high_risk", False)

@@ -40,8 +40,13 @@ def rows() -> list[PolicyRow]:
     health = {"category": "health", "confidence": 0.5}
     return [
         *((f"{verdict} of a plain fact", verdict, {"confidence": 0.89}, UNSURE, RULES, None) for verdict in VERDICTS),
-        ("a denial of a sure fact", "CONTRADICT", plain, SURE, RULES, "high_confidence"),
-        ("of a fact at the bound", "CONTRADICT", {"confidence": 0.90}, SURE, RULES, "high_confidence"),
+        ("a sure denial of a sure fact", "CONTRADICT", plain, SURE, RULES, None),
+        ("of a sure risky fact", "CONTRADICT", plain | {"category": "health"}, SURE, RULES, "high_confidence"),
+        ("of a sure fact of a risky key", "CONTRADICT", plain | {"key": "identity"}, SURE, RULES, "high_confidence"),
+        ("of a human's word", "CONTRADICT", plain | human, SURE, RULES, "human_word"),
+        ("an unsure denial of a sure fact", "CONTRADICT", plain, UNSURE, RULES, "high_confidence"),
+        ("of a fact at the bound", "CONTRADICT", {"confidence": 0.90}, UNSURE, RULES, "high_confidence"),
+        ("by a statement above another bound", "CONTRADICT", plain, UNSURE, EffectivePolicy(confirm_below=0.8), None),
         ("under another bound", "CONTRADICT", plain, SURE, EffectivePolicy(confirm_below=0.99), None),
         ("an end of a sure fact", "REPLACE", plain, UNSURE, RULES, None),
         *((f"{verdict} of health", verdict, health, UNSURE, RULES, "high_risk") for verdict in ENDING),

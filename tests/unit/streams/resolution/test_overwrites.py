@@ -91,6 +91,52 @@ def test_an_earlier_word_does_not_confirm_what_was_held_back_later() -> None:
     assert (richer.targets, richer.guard) == ((BERLIN.fact_id, MUNICH.fact_id), "late_news")
 
 
+def said_before(delay: timedelta) -> Candidate:
+    return MUNICH.model_copy(update={"said_at": TODAY - delay, "excerpt": "I live in Munich"})
+
+
+SECONDS, WINDOW = timedelta(seconds=4), timedelta(seconds=EffectivePolicy().resend_window)
+
+
+@pytest.mark.parametrize(
+    ("delay", "fields", "confirms"),
+    [
+        pytest.param(SECONDS, {}, False, id="the same speaker"),
+        pytest.param(WINDOW, {}, False, id="at the end of the window"),
+        pytest.param(WINDOW + SECONDS, {}, True, id="later"),
+        pytest.param(SECONDS, {"speaker": "Tom", "user_names": ("Mira",)}, True, id="another speaker"),
+        pytest.param(SECONDS, {"speaker": None, "user_names": ("Mira",)}, False, id="the user without a name"),
+        pytest.param(SECONDS, {"rules": EffectivePolicy(resend_window=1)}, True, id="after a shorter window"),
+    ],
+)
+@pytest.mark.parametrize("words", ["the text", "the excerpt"])
+def test_a_resend_confirms_nothing_that_is_held(
+    delay: timedelta, fields: dict[str, Any], confirms: bool, words: str
+) -> None:
+    known, context = said_before(delay), decision_context(held(said_at=TODAY - delay), **fields)
+    said = {"text": MUNICH.text} if words == "the text" else {"text": "Mira is in Munich.", "excerpt": known.excerpt}
+    (event,) = decide_all([matched_fact(known, **said)], {0: llm_decision("KEEP", known)}, context)
+    assert isinstance(event, PendingConfirmed if confirms else FactSkipped)
+
+
+@pytest.mark.parametrize(("delay", "kind"), [(SECONDS, FactSkipped), (WINDOW + SECONDS, FactConfirmed)])
+@pytest.mark.parametrize("status", ["active", "pending_confirmation"])
+def test_a_resend_raises_no_confidence(delay: timedelta, kind: type, status: Any) -> None:
+    known = said_before(delay).model_copy(update={"status": status})
+    stated = matched_fact(known, text="Mira is in Munich.", excerpt=known.excerpt)
+    assert isinstance(decide_one(stated, llm_decision("KEEP", known)), kind)
+    other_words = matched_fact(known, text="Mira is in Munich.")
+    assert isinstance(decide_one(other_words, llm_decision("KEEP", known)), FactConfirmed)
+
+
+def test_a_resend_with_a_detail_waits_with_what_is_held() -> None:
+    known = said_before(SECONDS)
+    stated = matched_fact(known, text="Mira lives in Munich with Tom.", excerpt=known.excerpt)
+    event = decide_one(stated, llm_decision("MERGE", known), decision_context(held(said_at=TODAY - SECONDS)))
+    assert isinstance(event, FactPending)
+    assert event.targets == (BERLIN.fact_id, MUNICH.fact_id)
+
+
 @pytest.mark.parametrize("action", ["replace", "contradict", "retract"])
 def test_a_later_word_for_the_old_fact_rejects_what_challenges_it(action: Any) -> None:
     (event,) = repeat_events(CHALLENGED, held(action=action))

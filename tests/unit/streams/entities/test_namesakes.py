@@ -1,0 +1,166 @@
+"""Names that several people, pets, places or companies share: who stays two, who is found again, and why."""
+
+import pytest
+
+from mnemolog.schemas.entities import EntityLink
+from mnemolog.streams.entities.names import read_name
+from mnemolog.streams.entities.subjects import entity_relation
+from tests.support.builders.entities import known_entity, tie_alias
+from tests.support.harnesses.entity_talk import EntityTalk
+
+KINDS = {"pet": "animal", "place": "place", "firm": "organisation", "thing": "product", "what": "other"}
+
+
+def talk_of(said: str, user: str | None) -> tuple[EntityTalk, list[EntityLink | None]]:
+    """The links of the names in `said`, each the subject of a turn of the user; "pet: Max" gives a type."""
+    talk = EntityTalk(user_names=(user,) if user else ())
+    links = []
+    for name in said.split(" | "):
+        prefix, _, rest = name.rpartition(": ")
+        told = talk.say(subject=rest, kind=KINDS.get(prefix, "person"), speaker=user)
+        links.append(next((link for link in told if link.role == "subject"), None))
+    return talk, links
+
+
+def groups(said: str, user: str | None) -> str:
+    """A letter for the entity of each name, in the order in which they are new; U for the user, - for a mere word."""
+    talk, links = talk_of(said, user)
+    letters: dict[object, str] = {one.entity_id: "U" for one in talk.known.values() if one.keys("user")}
+    found = []
+    for link in links:
+        if link is not None and link.entity_id not in letters:
+            letters[link.entity_id] = "ABCDEFGH"[len(set(letters.values()) - {"U"})]
+        found.append("-" if link is None else letters[link.entity_id])
+    return "".join(found)
+
+
+NAMESAKES_OF_THE_USER = [
+    ("Sam", "my colleague Sam | Sam | my colleague Sam", "AUA"),
+    ("Sam", "Sam's brother Sam | Sam's brother", "AA"),
+    ("Sam", "my father Sam | my son Sam | my father | my son", "ABAB"),
+    ("Maria", "minha avó Maria | Maria | mi jefa Maria", "AUB"),
+    ("Hans", "mein Nachbar Hans | mein Chef | Hans", "ABU"),
+    ("Sam", "I | Sam from work | Sam from the gym | Sam from work", "UABA"),
+    ("Sam", "I | Sam Miller | Sam", "UAU"),
+    ("Jon", "I | Jonathan", "UA"),
+    ("Jonathan Miller", "I | Jonathan | my cousin Jonathan", "UUA"),
+    ("Sam", "pet: my dog Sam | Sam | firm: Sam", "AUU"),
+    ("Olga", "her sister Olga | Olga | her sister Olga", "AUA"),
+]
+SHORT_FORMS = [
+    (None, "Alex | Alexander | Alexandra | Alex | Alexandra", "AABAB"),
+    (None, "Chris | Christine | Christopher | Christine | Chris", "AABAA"),
+    (None, "Саша | Александр | Александра", "AAB"),
+    (None, "Dani | Daniela | Daniel", "AAB"),
+    (None, "Pat | Patricia | Patrick", "AAB"),
+    (None, "Samantha | Sam | Samuel", "AAB"),
+    (None, "Vic | Victor | Victoria", "AAB"),
+    (None, "Toni | Anton | Antonia", "AAB"),
+    (None, "Gabi | Gabriela | Gabriel", "AAB"),
+    (None, "Mel | Melissa | Melanie | Melvin", "AABC"),
+    (None, "Nat | Nathan | Natalie", "AAB"),
+    (None, "Steph | Stephanie | Stephen", "AAB"),
+    (None, "Ale | Alessandra | Alessandro", "AAB"),
+    (None, "Theo | Theodor | Theodora", "AAB"),
+    (None, "Alex Keller | Alexander | Alexandra Keller", "AAB"),
+    (None, "my friend Robin | Rob | Robert | Roberta", "AABC"),
+    (None, "Daniela | Dan", "AB"),
+    (None, "Dan | Daniela | Dan | Daniela", "ABAB"),
+    (None, "Philippa | Phil", "AB"),
+    (None, "Roberta | Rob", "AB"),
+    (None, "Frederica | Fred", "AB"),
+    # found again, in both ways
+    (None, "Alexandra | Alex | Alexandra", "AAA"),
+    (None, "Robert | Bob | Bobby | Rob", "AAAA"),
+    (None, "Bob | Bobby | Robert", "AAA"),
+    (None, "Liz | Elizabeth | Betty", "AAA"),
+    (None, "José | Pepe | Jose", "AAA"),
+    (None, "Guilherme Maturana | Guili | Guilherme", "AAA"),
+    (None, "Paco | Francisco | Pancho", "AAA"),
+    (None, "Giuseppe Verdi | Beppe | Peppe Verdi", "AAA"),
+    (None, "Carolina | Carol | Carol Souza", "AAA"),
+    (None, "my friend Steffi | Stefanie | Stefanie Kurz", "AAA"),
+    (None, "Alexander | Alex Huber", "AA"),
+    (None, "Дмитрий | Дима | дмитрий", "AAA"),
+    (None, "Katarzyna Nowak | Kasia | my cousin Kasia", "AAA"),
+    (None, "Mikhail | Misha | Misha Petrov", "AAA"),
+    (None, "Jonathan Miller | Jonahtan Miller | Jon", "AAA"),
+]
+TIES = [
+    (None, "my brother Tom | my colleague Tom | my brother Tom", "ABA"),
+    (None, "Ana's brother Leo | Ben's brother Leo", "AB"),
+    (None, "my sister Eva | her mother Eva | her mother Eva | my sister", "ABBA"),
+    (None, "my wife Anna | my ex-wife Anna | my wife", "AAA"),
+    (None, "my wife | my new wife Petra | my wife | my wife", "ABCC"),
+    (None, "my older brother Tom | my younger brother Tom | my older brother", "ABA"),
+    (None, "mein großer Bruder Jan | mein kleiner Bruder Jan", "AB"),
+    (None, "John Smith | John Smith Jr. | John Smith | John Smith Jr.", "ABAB"),
+    (None, "Karl Frey senior | Karl Frey junior | Karl Frey junior", "ABB"),
+    (None, "Pieter Brueghel | Pieter Brueghel the Younger | Pieter Brueghel the Elder", "ABC"),
+    (None, "Tom | little Tom | old Tom | little Tom", "ABCB"),
+    (None, "João Silva | João Silva Filho", "AB"),
+    (None, "my father Karl Frey | my son Karl Frey | my father", "ABA"),
+    (None, "another Tom | Tom", "AA"),
+]
+TYPES = [
+    (None, "pet: my dog Max | my son Max | pet: my cat Max | pet: my dog | my son", "ABCAB"),
+    (None, "place: Paris | Paris | place: Paris", "ABA"),
+    (None, "firm: Siemens | my boss Siemens | firm: Siemens", "ABA"),
+    (None, "firm: Ferrero | Mr. Ferrero | place: Ferrero", "ABC"),
+    (None, "firm: Mercedes | my aunt Mercedes | Merche", "ABB"),
+    (None, "place: Florence | Florence | pet: Florence", "ABC"),
+    (None, "thing: Alexa | my niece Alexa | Alexander", "ABC"),
+    (None, "what: Max | pet: Max | Max", "AAB"),
+]
+WORDS = [
+    ("Sam", "girlfriend | the boss | her mother | his boss | a friend | amigo", "------"),
+    ("Sam", "my girlfriend | girlfriend | the girlfriend | my girlfriend Mia", "AAAA"),
+    ("Sam", "Mum | Dad | seine Mutter | su hermano | Freundin", "-----"),
+    ("Sam", "my mum | Mum | Mum", "AAA"),
+    ("Sam", "my boss Eva | the boss | firm: Boss | Boss", "AABC"),
+    ("Sam", "Mari | Tia | Zia", "ABC"),
+    ("Sam", "my friend Eva | my friend Ina | friend", "AB-"),
+]
+
+
+@pytest.mark.parametrize(("user", "said", "expected"), [*NAMESAKES_OF_THE_USER, *SHORT_FORMS, *TIES, *TYPES, *WORDS])
+def test_names_are_of_these_entities(user: str | None, said: str, expected: str) -> None:
+    assert groups(said, user) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("Alex | Alexander | Alexandra", "it is known by another full first name"),
+        ("Tom from work | my brother Tom", "it is known by another tie or origin"),
+        ("Robert | Robert Hill | Bob Smith", "it is known by another surname"),
+        ("Tom | another Tom", "it is said to be another one"),
+        ("Tom Miller | Tom Berg | Tom", None),
+    ],
+)
+def test_a_link_says_what_speaks_against_the_compared_entity(said: str, reason: str | None) -> None:
+    _, (*_, link) = talk_of(said, None)
+    assert link is not None
+    assert (link.step, bool(link.compared), link.reason) == ("new", True, reason)
+
+
+@pytest.mark.parametrize("said", ["my colleague Sam", "Sam from work", "my older brother Sam", "her son Sam"])
+def test_a_namesake_is_no_possible_twin_of_the_user(said: str) -> None:
+    talk, (_, link) = talk_of(f"I | {said}", "Sam")
+    assert link is not None
+    assert talk.known[link.entity_id].possible_twins == ()
+    assert talk.asked == ()
+
+
+@pytest.mark.parametrize("name", [(), ("Alice",)])
+def test_a_friend_of_the_user_is_another_whatever_the_user_is_called(name: tuple[str, ...]) -> None:
+    user = known_entity(*name, is_user=True)
+    friend = known_entity("Sam", tie_alias("friend", "my friend Sam", user.entity_id))
+    assert entity_relation(user, friend) == entity_relation(friend, user) == "other"
+
+
+def test_a_word_for_a_relative_of_nobody_known_is_reported_as_no_name() -> None:
+    assert read_name("her mother") is None
+    bare = read_name("girlfriend")
+    assert bare is not None
+    assert (bare.tie, bare.name, bare.is_bare) == ("girlfriend", None, True)
