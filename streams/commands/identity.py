@@ -104,7 +104,7 @@ def consequences(change: SubjectChange, rules: EndRules) -> Consequences:
         left = [one for one in beside if not change.are_two(fact_id, one)]
         if fact_id in rivals:
             rivals[fact_id] += left
-        elif any(change.parts(fact_id, one) for one in beside) and not any(
+        elif any(change.parts(fact_id, one) or one in states for one in beside) and not any(
             one not in now or now[one].status in OPEN_STATUSES for one in left
         ):
             states[fact_id] = now[fact_id].model_copy(update={"unresolved": False})
@@ -131,9 +131,9 @@ def _state_before(fact_id: UUID, change: SubjectChange, *, is_parted: bool) -> F
             state
             for event, state in earlier
             if event == "subjects_changed"
-            and state.superseded_by in change.facts
-            and change.facts[state.superseded_by].state.believed_to is None
-            and change.joins(fact_id, state.superseded_by)
+            and (ender := change.facts.get(state.superseded_by or fact_id)) is not None
+            and ender.state.believed_to is None
+            and change.joins(fact_id, ender.fact_id)
             and state.mention_count == now.mention_count
         ]
     else:

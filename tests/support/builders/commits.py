@@ -296,7 +296,7 @@ def undone(
 
 def subjects_changed(*reversals: Reversal, entities: tuple[UUID, ...], moved_ends: tuple[MovedEnd, ...] = ()) -> Draft:
     """What follows for facts where these entities are merged or parted."""
-    fields = {"entities": entities, "reversals": reversals, "moved_ends": moved_ends}
+    fields: dict[str, Any] = {"entities": entities, "reversals": reversals, "moved_ends": moved_ends}
     return _drafted(SubjectsChanged, "merged or parted", **fields)
 
 

@@ -406,7 +406,7 @@ async def one_person_of_two(ann: Person) -> Change:
     vera, willy = [row["entity_id"] for row in await ann.harness.rows(query, ann.name)]
     change = await changed(ann, ann.run_command("merge_entities", vera, into=willy))
     unresolved = {**change.before[new_text(ann)], "unresolved": True, "state_since": change.new["state_since"]}
-    assert change.after == change.before | {new_text(ann): unresolved}
+    assert change.after == {**change.before, new_text(ann): unresolved}
     return change
 
 
