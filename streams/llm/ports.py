@@ -4,8 +4,8 @@
 The errors are grouped by what a stage does about them.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
@@ -30,6 +30,14 @@ OnFailure = Callable[[str], None]
 
 def ignore_failure(_words: str) -> None:
     """For workers, whose metrics show failures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelWatch:
+    """Who learns how calls to models go: `on_failure` of each failure, `problems` why all calls of a kind fail now."""
+
+    on_failure: OnFailure = ignore_failure
+    problems: MutableMapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
