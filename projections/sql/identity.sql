@@ -4,9 +4,11 @@
 -- about, the facts about others that ended one of them, or that one of them ended.
 WITH own AS MATERIALIZED (
     SELECT DISTINCT link.fact_id, link.entity_id, f.key, f.superseded_by
-    FROM links_in_effect AS link
+    FROM fact_entities AS link
     INNER JOIN facts AS f ON link.fact_id = f.fact_id
-    WHERE link.entity_id = ANY(%(entity_ids)s::uuid []) AND link.role = 'subject'
+    WHERE link.entity_id = ANY(%(entity_ids)s::uuid [])
+        AND link.role = 'subject'
+        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = link.told_by)
 ),
 
 ends AS MATERIALIZED (
@@ -23,10 +25,10 @@ SELECT fact_id, entity_id
 FROM own
 WHERE key IS NOT NULL OR fact_id IN (SELECT ends.fact_id FROM ends)
 UNION
-SELECT link.fact_id, link.entity_id
+SELECT link.fact_id, link.current_id
 FROM ends
-INNER JOIN current_entity_links AS link ON ends.other_id = link.fact_id AND link.role = 'subject'
-WHERE ends.other_id NOT IN (SELECT own.fact_id FROM own);
+INNER JOIN fact_entities AS link ON ends.other_id = link.fact_id AND link.role = 'subject'
+WHERE link.current_id IS NOT NULL AND ends.other_id NOT IN (SELECT own.fact_id FROM own);
 
 -- name: earlier_states
 -- The states in which these facts had another ender than now, or none, each with the event that came then.
