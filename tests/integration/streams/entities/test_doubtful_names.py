@@ -244,7 +244,7 @@ async def test_what_the_model_said_is_explained_until_a_name_of_them_is_hidden(p
 
 async def test_an_undo_takes_link_and_alias_of_the_model_back_and_a_rebuild_agrees(people: NamedPeople) -> None:
     async def names() -> set[str]:
-        rows = await people.rows("SELECT alias FROM current_entity_names WHERE kind = 'name'")
+        rows = await people.rows("SELECT shown FROM entity_aliases WHERE kind = 'name' AND shown IS NOT NULL")
         return {alias for (alias,) in rows}
 
     await people.say("Carl sings", ("Carl", "person"))
