@@ -138,7 +138,7 @@ async def test_a_raw_or_imported_text_names_whom_the_scope_knows_for_certain(peo
 async def test_a_promoted_fact_is_about_whom_its_original_is_about(people: NamedPeople) -> None:
     """A model replaces whatever it is asked about; only the home of the very person may end."""
     people.model.judge = lambda one: decision_json(one.number, "REPLACE", *(label for label, _ in one.candidates))
-    home = {"key": "home_city", "single_valued": True}
+    home: dict[str, Any] = {"key": "home_city", "single_valued": True}
 
     async def say_home(who: str, city: str, scope: Scope, told: str | None = None) -> Commit:
         person = [{"name": told or who, "type": "person", "role": "subject"}]
