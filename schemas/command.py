@@ -9,7 +9,15 @@ from pydantic import Field, model_validator
 from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
 from mnemolog.schemas.entities import MAX_MERGED, MAX_MOVED, EntityName, EntityType
 from mnemolog.schemas.events import ConflictAction
-from mnemolog.schemas.facts import DEFAULT_IMPORTANCE, ActionHint, Authority, Certainty, Slot
+from mnemolog.schemas.facts import (
+    DEFAULT_IMPORTANCE,
+    MAX_MORE_CATEGORIES,
+    ActionHint,
+    Authority,
+    Certainty,
+    MoreCategories,
+    Slot,
+)
 from mnemolog.schemas.filters import GivenFilter
 from mnemolog.schemas.instructions import INSTRUCTIONS_ADVICE
 from mnemolog.schemas.policy import Level, Limits, Policy
@@ -105,7 +113,9 @@ class Edit(Record):
     text: CommandText
     key: Slot | None = None
     value: Text | None = None
-    category: Slot | None = Field(default=None, exclude_if=lambda category: category is None)
+    categories: Annotated[tuple[Slot, ...], Field(max_length=MAX_MORE_CATEGORIES + 1)] = Field(
+        default=(), exclude_if=lambda categories: not categories
+    )
     metadata: Metadata | None = Field(default=None, exclude_if=lambda metadata: metadata is None)
     true_from: Timestamp | None = None
 
@@ -277,6 +287,7 @@ class ImportedFact(Record):
     key: Slot | None = None
     value: Text | None = None
     category: Slot = "other"
+    more_categories: MoreCategories = ()
     importance: Fraction = DEFAULT_IMPORTANCE
     certainty: Certainty = "explicit"
     confidence: Fraction | None = None

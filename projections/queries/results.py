@@ -70,6 +70,7 @@ class Fact:
     key: str | None
     value: str | None
     category: str
+    more_categories: list[str] = field(default_factory=list)
     importance: float
     certainty: str
     confidence: float
@@ -113,7 +114,7 @@ class Fact:
 
     @property
     def categories(self) -> list[str]:
-        return [self.category]
+        return [self.category, *self.more_categories]
 
     @property
     def created_at(self) -> datetime:

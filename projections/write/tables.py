@@ -216,6 +216,7 @@ FACTS: Final = Table[FactRow](
         ("key", "text", "fact.key"),
         ("value", "text", "fact.value"),
         ("category", "text", "fact.category"),
+        ("more_categories", "text[]", lambda row: list(row.fact.more_categories)),
         ("importance_category", "text", "fact.importance_category"),
         ("importance", "float8", "fact.importance"),
         ("certainty", "text", "fact.certainty"),

@@ -166,6 +166,7 @@ CREATE TABLE facts (
     key text,
     value text,
     category text NOT NULL,
+    more_categories text [] NOT NULL DEFAULT '{}',
     importance_category text,
     importance double precision NOT NULL,
     certainty text NOT NULL,

@@ -96,9 +96,9 @@ def test_a_text_about_something_else_has_no_key_or_category_of_the_old_one(
     found = (fact.key, fact.category, fact.single_valued, fact.importance, fact.valid_until)
     assert found == ((None, "other", False, 0.5, None) if is_other else ("allergy", "health", True, 0.9, day(20)))
     assert (fact.subject, fact.metadata) == ("Alice", {"shelf": 1})
-    given: dict[str, Any] = {"key": "employer", "category": "professional", "metadata": {}}
+    given: dict[str, Any] = {"key": "employer", "categories": ("pets", "professional"), "metadata": {}}
     named = new_version(kind, known, new, **given)
-    assert (named.key, named.category, named.metadata) == ("employer", "professional", None)
+    assert (named.key, named.categories, named.metadata) == ("employer", ("professional", "pets"), None)
 
 
 @pytest.mark.parametrize("kind", ["update", "correct", "delete"])
