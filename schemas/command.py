@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Json, Metadata, Record, Text, Timestamp, Versioned
 from mnemolog.schemas.entities import MAX_MERGED, MAX_MOVED, EntityName, EntityType
 from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import (
@@ -105,14 +105,15 @@ class Edit(Record):
 
     A text that has nothing in common with the old one states another fact: of key, category and all else it has what
     is given. Without `value` the value is read from the new text where that is clear, else the fact has none; "" clears
-    it. Without `metadata` those of the fact stay. `true_from` is since when the new text is true; without it, that is
-    read from a date in whose place the text has another one.
+    it. `value_json` stays with its value. Without `metadata` those of the fact stay. `true_from` is since when the new
+    text is true; without it, that is read from a date in whose place the text has another one.
     """
 
     fact_id: UUID
     text: CommandText
     key: Slot | None = None
     value: Text | None = None
+    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
     categories: Annotated[tuple[Slot, ...], Field(max_length=MAX_MORE_CATEGORIES + 1)] = Field(
         default=(), exclude_if=lambda categories: not categories
     )
@@ -286,6 +287,7 @@ class ImportedFact(Record):
     text: Annotated[Text, Field(min_length=1, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
     key: Slot | None = None
     value: Text | None = None
+    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
     category: Slot = "other"
     more_categories: MoreCategories = ()
     importance: Fraction = DEFAULT_IMPORTANCE

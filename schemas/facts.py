@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Fraction, Identifier, Metadata, Record, Text, Timestamp, normalise
+from mnemolog.schemas.base import Count, Fraction, Identifier, Json, Metadata, Record, Text, Timestamp, normalise
 from mnemolog.schemas.entities import (
     MAX_ENTITIES,
     MAX_RELATIONS,
@@ -93,7 +93,8 @@ class ExtractedFact(Statement):
     """One self-contained fact, in the language of the conversation; `search_text` is what is embedded.
 
     `single_valued` says that its key holds one value at a time although no registry names it. Filters find it by its
-    `category` and by each of `more_categories`, and a rule for any of them holds for it. A `retract` ends
+    `category` and by each of `more_categories`, and a rule for any of them holds for it. `value_json` is the
+    value as an application has it: an import or an edit gives it. A `retract` ends
     something with nothing in its place. `entities` are those that it names, its subject among them where its type is
     known, and `relations` what it says that they are to each other, or with a `retract` no longer are; in the log both
     are events of their own. `unlinked` are names that were left out of `entities`; in the log they are in the step that
@@ -103,6 +104,7 @@ class ExtractedFact(Statement):
     search_text: Text
     key: Slot | None = None
     value: Text | None = None
+    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
     category: Slot = "other"
     more_categories: MoreCategories = ()
     importance_category: ImportanceCategory | None = None

@@ -69,6 +69,7 @@ class Fact:
     text: str
     key: str | None
     value: str | None
+    value_json: Any = None
     category: str
     more_categories: list[str] = field(default_factory=list)
     importance: float

@@ -264,6 +264,9 @@ def _new_version(
     if edit.value is None:
         value = value_after_edit(old.fact.text, old.fact.value, edit.text)
     slot = {"key": edit.key or stated.get("key"), "value": value}
+    slot |= {
+        "value_json": old.fact.value_json if edit.value_json is None and value == old.fact.value else edit.value_json
+    }
     slot |= ranked_categories(edit.categories) if edit.categories else {}
     true_from = begins or since or old.true_from
     term = stated.get("valid_until")
@@ -361,7 +364,7 @@ def import_fact(
     return (FactAdded(**context.event_fields(0, shown), fact=fact, unresolved=bool(beside)),)
 
 
-_COMPARED: Final = ("key", "value", "subject", "event_time")
+_COMPARED: Final = ("key", "value", "value_json", "subject", "event_time")
 
 
 def _may_be_same(stored: StoredFact, fact: NewFact) -> bool:

@@ -165,6 +165,7 @@ CREATE TABLE facts (
     search_text text NOT NULL,
     key text,
     value text,
+    value_json jsonb,
     category text NOT NULL,
     more_categories text [] NOT NULL DEFAULT '{}',
     importance_category text,

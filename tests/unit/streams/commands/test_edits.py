@@ -101,6 +101,14 @@ def test_a_text_about_something_else_has_no_key_or_category_of_the_old_one(
     assert (named.key, named.categories, named.metadata) == ("employer", ("professional", "pets"), None)
 
 
+@pytest.mark.parametrize("kind", ["update", "correct"])
+def test_the_value_of_an_application_stays_with_the_value_that_it_is_of(kind: str) -> None:
+    old = stored_fact(value="Bern", value_json={"geonames": 2661552})
+    assert new_version(kind, old, "Alice lives in Bern now.").value_json == {"geonames": 2661552}
+    assert new_version(kind, old, "Alice lives in Basel.").value_json is None
+    assert new_version(kind, old, "Alice lives in Basel.", value_json=[2661604]).value_json == [2661604]
+
+
 @pytest.mark.parametrize("kind", ["update", "correct", "delete"])
 def test_a_command_takes_what_stands_for_a_former_version_and_says_so(kind: str) -> None:
     former, current = stored_fact(status="superseded"), stored_fact("Alice lives in Rome.")
