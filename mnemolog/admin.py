@@ -16,7 +16,7 @@ from mnemolog.common.retry import retry_while
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras
 from mnemolog.projections.migrations.upgrade import migrate
-from mnemolog.projections.queries.audit import Audit, Finding, TableCounts, table_counts
+from mnemolog.projections.queries.audit import Audit, Finding, TableCounts, WorkerProblem, table_counts, worker_problems
 from mnemolog.projections.queries.audit import audit as audit_tables
 from mnemolog.projections.queries.results import counted
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
@@ -94,6 +94,12 @@ async def count_tables(settings: Settings) -> TableCounts:
     """What the tables hold, over all tenants."""
     async with _connection(settings) as connection:
         return await table_counts(connection)
+
+
+async def failing_parts(settings: Settings) -> list[WorkerProblem]:
+    """What fails in workers at the moment."""
+    async with _connection(settings) as connection:
+        return await worker_problems(connection)
 
 
 async def migrate_tables(settings: Settings) -> None:

@@ -145,9 +145,13 @@ class _Start:
         with self._step("loading the model"):
             await self._admin
             await asyncio.to_thread(import_module, "mnemolog.streams.runtime.worker")
-            from mnemolog.streams.runtime.models import preload_models  # noqa: PLC0415 - now it takes no time
+            from mnemolog.streams.runtime.models import (  # noqa: PLC0415 - now it takes no time
+                preload_models,
+                warn_of_failing_models,
+            )
 
             await asyncio.to_thread(preload_models, self._settings)
+        await warn_of_failing_models(self._settings)
 
     async def _create_topics(self, kafka: str) -> None:
         await self._admin

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.discovery import ServerAddresses
-    from mnemolog.projections.queries.audit import TableCounts
+    from mnemolog.projections.queries.audit import TableCounts, WorkerProblem
     from mnemolog.projections.queries.results import WriteResult
     from mnemolog.settings import Settings
     from mnemolog.streams.kafka.lag import StageLag
@@ -211,6 +211,7 @@ class StackState:
     postgres: str
     stages: "list[StageLag] | None" = None
     totals: "TableCounts | None" = None
+    problems: "list[WorkerProblem] | None" = None
     kafka_error: str | None = None
     postgres_error: str | None = None
 
@@ -253,18 +254,20 @@ def status(
 
 
 def _show_stack(*, as_json: bool) -> None:
-    from mnemolog.admin import count_tables, lags  # noqa: PLC0415 - loads the drivers
+    from mnemolog.admin import count_tables, failing_parts, lags  # noqa: PLC0415 - loads the drivers
 
     settings = discovered_settings()
 
     async def look() -> StackState:
         stages, kafka_error = await _or_error(lags(settings))
         totals, postgres_error = await _or_error(count_tables(settings))
+        problems, _ = await _or_error(failing_parts(settings))
         return StackState(
             kafka=settings.kafka or "",
             postgres=without_password(settings.postgres or ""),
             stages=stages,
             totals=totals,
+            problems=problems,
             kafka_error=kafka_error,
             postgres_error=postgres_error,
         )
@@ -289,6 +292,8 @@ def show_stack(state: StackState) -> None:
     print_text(f"Postgres  {state.postgres}: {state.postgres_error or 'reachable'}")
     if state.kafka_error or state.postgres_error:
         print_text("workers wait for a server that is away, and go on by themselves when it answers")
+    for problem in state.problems or ():
+        print_text(f"a worker cannot go on: {problem}")
     if state.stages is not None:
         rows = [(one.stage, one.workers or "none", one.lag) for one in state.stages]
         print_table("stages", ("stage", "workers", "records waiting"), rows)

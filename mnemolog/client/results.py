@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeGuard, overload
 
@@ -11,6 +12,7 @@ from mnemolog.client.producer import Published, PublishedId, SeveralPublished, m
 from mnemolog.common.retry import growing_delay
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.errors import QueryError, UnknownTurnError
+from mnemolog.projections.queries.audit import worker_problems
 from mnemolog.projections.queries.ids import find_turn
 from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.write_result import first_messages, turn_status
@@ -45,12 +47,16 @@ class ResultMixin(ClientBase):
         """How a turn or a command ended and what it did, or that it is pending; `verbose` adds the trace.
 
         `turn_id` is an id, or what `add` or a command returned, or a list of these. The trace tells what was retrieved,
-        each decision with its reason, re-prompts and what was left out. Raises `UnknownTurnError` for one that is not
+        each decision with its reason, re-prompts and what was left out. The notes of a pending one say what fails in
+        the workers. Raises `UnknownTurnError` for one that is not
         in the tables (yet), `AmbiguousTurnError` where several users have a turn of this id: give `user_id`.
         """
-        if is_list(turn_id):
-            return [await self._status(PublishedId.of(one), user_id, tenant, verbose=verbose) for one in turn_id]
-        return await self._status(PublishedId.of(turn_id), user_id, tenant, verbose=verbose)
+        given = map(PublishedId.of, turn_id if is_list(turn_id) else [turn_id])
+        found = [await self._status(one, user_id, tenant, verbose=verbose) for one in given]
+        if any(one.status == "pending" for one in found) and (problems := await self._query(worker_problems)):
+            notes = tuple(f"a worker cannot go on: {one}" for one in problems)
+            found = [replace(one, notes=(*one.notes, *notes)) if one.status == "pending" else one for one in found]
+        return found if is_list(turn_id) else found[0]
 
     @overload
     async def wait(
@@ -157,6 +163,8 @@ class ResultMixin(ClientBase):
             unfinished = published[len(ends) :]
             first = unfinished[0]
             others = f" (and {len(unfinished) - 1} after it)" if len(unfinished) > 1 else ""
+            with suppress(ServerUnavailableError):
+                progress = "; ".join([progress, *map(str, await self._query(worker_problems))])
             raise WaitTimeoutError(
                 f"{first.kind} {first.id}{others} did not finish within {timeout_seconds:g} s: {progress}. "
                 "It goes on: `wait` for it again",

@@ -107,7 +107,8 @@ class MemoryClient:
         """How a turn or a command ended and what it did, or that it is pending; `verbose` adds the trace.
 
         `turn_id` is an id, or what `add` or a command returned, or a list of these. The trace tells what was retrieved,
-        each decision with its reason, re-prompts and what was left out. Raises `UnknownTurnError` for one that is not
+        each decision with its reason, re-prompts and what was left out. The notes of a pending one say what fails in
+        the workers. Raises `UnknownTurnError` for one that is not
         in the tables (yet), `AmbiguousTurnError` where several users have a turn of this id: give `user_id`.
         """
 

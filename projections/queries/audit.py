@@ -142,6 +142,22 @@ async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: time
     )
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerProblem:
+    """A part of a worker that fails at the moment, such as the calls of a model, and what to do."""
+
+    part: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.problem}"
+
+
+async def worker_problems(conn: AsyncConnection[TupleRow]) -> list[WorkerProblem]:
+    """What fails in any worker, of the last 15 seconds."""
+    return await fetch_rows(conn, WorkerProblem, queries("journal")["worker_problems"], {})
+
+
 async def table_counts(conn: AsyncConnection[TupleRow]) -> TableCounts:
     """Count the rows of all tenants now."""
     (found,) = await fetch_rows(conn, TableCounts, queries("audit")["table_counts"], {})

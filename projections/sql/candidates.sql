@@ -201,8 +201,8 @@ FROM (
         SELECT known.*
         FROM (
             SELECT link.fact_id
-            FROM current_entity_links AS link
-            WHERE link.entity_id = asked.entity_id AND link.role = 'subject'
+            FROM fact_entities AS link
+            WHERE link.current_id = asked.entity_id AND link.role = 'subject'
             GROUP BY link.fact_id
             OFFSET 0
         ) AS linked

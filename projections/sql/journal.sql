@@ -50,3 +50,22 @@ CROSS JOIN LATERAL jsonb_array_elements(journal.body -> 'messages') WITH ORDINAL
 WHERE journal.owner = %(owner)s AND journal.source_id = %(source_id)s AND journal.infer
     AND message ->> 'role' = 'user'
 ORDER BY place;
+
+-- name: write_problems
+-- What fails in a worker now, in the place of what failed before. What nobody wrote again for a minute is over.
+WITH over AS (
+    DELETE FROM mnemolog_journal.worker_problems AS p
+    WHERE p.seen_at < now() - interval '1 minute' OR (p.worker = %(worker)s AND NOT p.part = any(%(parts)s::text []))
+)
+
+INSERT INTO mnemolog_journal.worker_problems (worker, part, problem, seen_at)
+SELECT %(worker)s, failing.part, failing.problem, now()
+FROM unnest(%(parts)s::text [], %(problems)s::text []) AS failing (part, problem)
+ON CONFLICT (worker, part) DO UPDATE SET problem = excluded.problem, seen_at = excluded.seen_at;
+
+-- name: worker_problems
+-- What fails in any worker: each problem once.
+SELECT DISTINCT p.part, p.problem
+FROM mnemolog_journal.worker_problems AS p
+WHERE p.seen_at > now() - interval '15 seconds'
+ORDER BY p.part, p.problem;

@@ -136,18 +136,18 @@ SELECT
     ) AS possible_twins,
     ARRAY(
         SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
-        FROM current_entity_names AS alias
-        WHERE alias.entity_id = e.entity_id
+        FROM entity_aliases AS alias
+        WHERE alias.current_id = e.entity_id
         ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
     ) AS aliases,
     about.fact_ids
 FROM (
     SELECT
-        link.entity_id,
+        link.current_id AS entity_id,
         array_agg(DISTINCT link.fact_id) AS fact_ids
-    FROM current_entity_links AS link
+    FROM fact_entities AS link
     WHERE link.fact_id = ANY(%(fact_ids)s::uuid []) AND link.role = 'subject'
-    GROUP BY link.entity_id
+    GROUP BY link.current_id
 ) AS about
 INNER JOIN entities AS e ON about.entity_id = e.entity_id
 ORDER BY e.recorded_at, e.ordinal, e.entity_id;

@@ -27,11 +27,11 @@ from mnemolog.schemas.stored import (
 
 MAX_FOUND: Final = 500
 """How many entities one source is compared with."""
+MAX_TIED: Final = 50
+"""How many entities with ties that it names ("my cousin") one source is compared with."""
 MAX_ALIASES: Final = 50
 MAX_NEAR: Final = 5
 """Names that are found for one by its vector."""
-MAX_LOOKED_AT: Final = 200
-"""Names that are near one and are looked at, whether readers see them."""
 MAX_SHOWN_LOOKED_AT: Final = 60
 """How many names that begin as a word of the turn, ties to the user and relations of the user are looked at, each."""
 MAX_NAMES: Final = 5
@@ -105,22 +105,29 @@ class EntityStore(Store):
             "near_from": near_from,
             **near_columns(meant),
             "limit": MAX_FOUND,
+            "tied": MAX_TIED,
             "aliases": MAX_ALIASES,
         }
-        rows = await self._rows("entities_of_heads", parameters)
-        return [
-            KnownEntity(
-                entity_id=entity_id,
-                name=name,
-                type=kind,
-                possible_twins=tuple(twins),
-                aliases=tuple(Alias(**alias) for alias in aliases),
-                hidden=tuple(Alias(**alias) for alias in hidden),
-                subject_of=tuple(subject_of),
-                near=tuple(near),
+        found = []
+        for entity_id, name, kind, twins, aliases, subject_of, near in await self._rows(
+            "entities_of_heads", parameters
+        ):
+            named = [(Alias(**alias), is_hidden) for alias, is_hidden in aliases]
+            shown = {(alias.kind, alias.key) for alias, is_hidden in named if not is_hidden}
+            hidden = (alias for alias, _ in named if alias.head in heads and (alias.kind, alias.key) not in shown)
+            found.append(
+                KnownEntity(
+                    entity_id=entity_id,
+                    name=name,
+                    type=kind,
+                    possible_twins=tuple(twins),
+                    aliases=tuple(alias for alias, _ in named),
+                    hidden=tuple(hidden),
+                    subject_of=tuple(subject_of),
+                    near=tuple(near),
+                )
             )
-            for entity_id, name, kind, twins, aliases, hidden, subject_of, near in rows
-        ]
+        return found
 
     async def shown(self, entity_ids: Collection[UUID], *, most: int) -> dict[UUID, TwinDetails]:
         """What may be shown of each of these entities: its names, and the texts of `most` active facts."""
@@ -230,5 +237,4 @@ def near_columns(meant: Sequence[NameQuery]) -> dict[str, object]:
         "near_models": [one.vector.model for one in meant],
         "near_vectors": [one.vector for one in meant],
         "near_limit": MAX_NEAR,
-        "looked_at": MAX_LOOKED_AT,
     }

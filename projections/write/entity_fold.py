@@ -134,10 +134,12 @@ class CurrentState:
         known = self._living_roots()
         return {entity_id: self._current(entity, known) for entity_id, entity in self.entities.items()}
 
-    def current_aliases(self) -> dict[GivenAlias, bool]:
-        """Whether each name is one now."""
+    def current_aliases(self) -> dict[GivenAlias, UUID | None]:
+        """The entity that has each name now; None for a name that is none any more."""
         known = self._living_roots()
-        return {alias: self._is_current(alias, known) for alias in self.aliases}
+        return {
+            alias: self._root(alias.entity_id) if self._is_current(alias, known) else None for alias in self.aliases
+        }
 
     def _apply(self, change: StoredChange) -> None:
         match change.event:

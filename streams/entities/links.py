@@ -258,39 +258,33 @@ class PromotedEntities:
         if entity.keys("user"):
             return self.resolver.user().entity_id
         known = self._ids.setdefault(entity.entity_id, None)  # a tie may lead back to it
-        aliases = self._aliases_here(entity, text, others)
-        used = [aliases[alias] for alias in aliases_in_text(entity, text) if alias in aliases] or list(aliases.values())
-        if known:
-            finding = FoundEntity(entity=self.resolver.registry[known])
-        else:
-            spoken = next((read_name(alias.text) for alias in aliases.values() if alias.kind == "name"), None)
-            tie_key = next((alias.key for alias in aliases.values() if alias.kind == "tie"), None)
-            name = spoken or SpokenName(text=entity.name)
-            finding = find_entity(AskedName(name, entity.type, tie_key), self.resolver.registry)
-        name = (read_name(used[0].text) if used else None) or SpokenName(text=entity.name)
-        tie_key = next((alias.key for alias in used if alias.kind == "tie"), None)
+        keys = {alias: key for alias in entity.aliases if (key := self._key_here(alias, text, others))}
+        called = next((read_name(alias.text) for alias in keys if alias.kind == "name"), None)
+        tie_key = next((key for alias, key in keys.items() if alias.kind == "tie"), None)
+        asked = AskedName(called or SpokenName(text=entity.name), entity.type, tie_key)
+        registry = self.resolver.registry
+        finding = FoundEntity(entity=registry[known]) if known else find_entity(asked, registry)
+        used = [alias for alias in aliases_in_text(entity, text) if alias in keys] or list(keys)
+        aliases = [Alias(text=bare_name(one), kind="tie", key=keys[one]) if one.kind == "tie" else one for one in used]
+        name = (read_name(aliases[0].text) if aliases else None) or SpokenName(text=entity.name)
         if finding.entity is not None:
-            self.resolver.propose_tie_merge(name, tie_key, finding.entity)
-        entity_id = self.resolver.record_aliases(finding, name.name or name.text, entity.type, used)
+            used_tie = next((alias.key for alias in aliases if alias.kind == "tie"), None)
+            self.resolver.propose_tie_merge(name, used_tie, finding.entity)
+        entity_id = self.resolver.record_aliases(finding, name.name or name.text, entity.type, aliases)
         self._ids[entity.entity_id] = entity_id
         return entity_id
 
-    def _aliases_here(self, entity: KnownEntity, text: str, others: Mapping[UUID, KnownEntity]) -> dict[Alias, Alias]:
-        """Each alias of the entity as it is in this scope: a tie has the id of its owner here, and needs an owner."""
-        aliases = {}
-        for alias in entity.aliases:
-            if alias.kind == "name":
-                aliases[alias] = alias
-                continue
-            tie, _, owner_id = alias.key.rpartition(" ")
-            if (owner := others.get(UUID(owner_id))) is None:
-                continue
-            is_looked_up = owner.entity_id in self._ids
-            id_here = self._ids[owner.entity_id] if is_looked_up else self.id_here(owner, text, others)
-            if id_here:
-                key = f"{tie.partition(' ')[0]} of {id_here}"
-                aliases[alias] = Alias(text=bare_name(alias), kind="tie", key=key)
-        return aliases
+    def _key_here(self, alias: Alias, text: str, others: Mapping[UUID, KnownEntity]) -> str | None:
+        """The key of an alias in this scope: that of a tie ends with the id of its owner here; None without one."""
+        if alias.kind == "name":
+            return alias.key
+        tie, _, owner_id = alias.key.rpartition(" ")
+        owner = others.get(UUID(owner_id))
+        if owner is None:
+            return None
+        is_looked_up = owner.entity_id in self._ids
+        id_here = self._ids[owner.entity_id] if is_looked_up else self.id_here(owner, text, others)
+        return f"{tie} {id_here}" if id_here else None
 
 
 MAX_FACT_RELATIONS: Final = 2 * MAX_RELATIONS

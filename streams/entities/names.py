@@ -142,6 +142,7 @@ MAX_ORIGIN: Final = MAX_NAME - len(" ()")
 """Letters of the key of an origin, which is appended to the key of a name."""
 PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
+_TIE_WORD: Final = re.compile(rf"(?<!\w){TIE}(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
 _AGE: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
@@ -212,6 +213,11 @@ def ties_in(text: str) -> Iterator[tuple[str, str]]:
         tie = tie_of(match)
         name = _NEXT_NAME.match(text, match.end()) if TIE_TYPES[tie] != "group" else None
         yield tie, text[match.start() : name.end() if name else match.end()]
+
+
+def has_tie(text: str, tie: str) -> bool:
+    """Whether a text has a word for a tie, whoever the owner is."""
+    return any(tie_of(match) == tie for match in _TIE_WORD.finditer(text))
 
 
 def with_owner(name: str, subject: str | None) -> str:

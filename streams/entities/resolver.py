@@ -50,6 +50,7 @@ from mnemolog.streams.entities.names import (
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
 
 _NO_DIGIT: Final = re.compile("[^0-9]")
+_FORMER: Final = "ex_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,20 +159,10 @@ class EntityRegistry:
         return [entity for entity in self if key in entity.keys("tie")]
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """What distinguishes an entity from others of its name: the keys of its ties, and its origins."""
-
-    ties: frozenset[str]
-    origins: frozenset[str]
-
-    def __bool__(self) -> bool:
-        return bool(self.ties or self.origins)
-
-
-def marks_of(entity: KnownEntity) -> Marks:
-    origins = (key.partition(" (")[2].rstrip(")") for key in entity.keys("name") if " (" in key)
-    return Marks(entity.keys("tie"), frozenset(origins))
+def marks_of(entity: KnownEntity) -> frozenset[str]:
+    """What distinguishes an entity from others of its name: the keys of its ties, former or not, and its origins."""
+    origins = (key[key.index(" (") :] for key in entity.keys("name") if " (" in key)
+    return frozenset((*(tie.removeprefix(_FORMER) for tie in entity.keys("tie")), *origins))
 
 
 def names_of(entity: KnownEntity) -> frozenset[str]:
@@ -294,9 +285,6 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
 
 
-_FORMER: Final = "ex_"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntity:
     """The entity that a name means, None for a new one; `compared` are the other entities that it could mean.
@@ -322,6 +310,12 @@ class AskedName(NamedTuple):
     name: SpokenName
     kind: EntityType
     tie_key: str | None = None
+
+    @property
+    def marks(self) -> set[str]:
+        """The marks (`marks_of`) that the bearer of the name has."""
+        tie = {self.tie_key.removeprefix(_FORMER)} if self.tie_key else set()
+        return tie | {key_with_origin("", self.name.origin)} - {""}
 
 
 class Rung(NamedTuple):
@@ -360,7 +354,7 @@ def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
     name, names = asked.name, names_of(entity)
     if name.is_another:
         yield "it is said to be another one"
-    if marks_of(entity) and (asked.tie_key or name.origin) and not _has_mark(asked, entity):
+    if asked.marks and (marks := marks_of(entity)) and marks.isdisjoint(asked.marks):
         yield "it is known by another tie or origin"
     if name.key in names or not name.key or not names:
         return
@@ -407,8 +401,8 @@ def _by_equal_name(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegi
     """
     called = [one for one in known if asked.name.key in names_of(one)]
     meant = called
-    if asked.tie_key or asked.name.origin:
-        marked = [one for one in called if _has_mark(asked, one)]
+    if asked.marks:
+        marked = [one for one in called if not marks_of(one).isdisjoint(asked.marks)]
         meant = marked or (called if len(called) == 1 else [])
     elif len(called) > 1:
         meant = [one for one in called if not marks_of(one)]
@@ -459,14 +453,6 @@ _LADDER: Final = (_by_equal_name, _by_tie_alone, _by_similar_name, _by_misspelli
 
 def _tied(asked: AskedName, known: Sequence[KnownEntity]) -> list[KnownEntity]:
     return [one for one in known if asked.tie_key in one.keys("tie")] if asked.tie_key else []
-
-
-def _has_mark(asked: AskedName, entity: KnownEntity) -> bool:
-    """Whether an entity has the tie of a name, be it a former one or not, or its origin."""
-    marks = marks_of(entity)
-    ties = {tie.removeprefix(_FORMER) for tie in marks.ties}
-    tie = asked.tie_key.removeprefix(_FORMER) if asked.tie_key else None
-    return asked.name.origin in marks.origins or tie in ties
 
 
 NameAnswers = Mapping[str, AnsweredName]

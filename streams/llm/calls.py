@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -54,6 +54,20 @@ def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> No
         metrics.MODEL_COST.labels(purpose=purpose, model=model).inc(float(amount))
 
 
+FAILURES_TO_TELL: Final = 2
+"""An attempt and the probe after it: since then a server that fails is named to whoever waits."""
+_ADVICE: Final[Mapping[str, str]] = {
+    "http_401": "the server refuses the key: correct MNEMOLOG_API_KEY",
+    "http_403": "the server does not allow this key what is asked: correct MNEMOLOG_API_KEY or the model",
+    "http_402": "the account at the server has no money left",
+    "http_404": "the server knows no such address or model: correct MNEMOLOG_BASE_URL or the name of the model",
+    "http_429": "the quota of the account, or its rate, is used up",
+    "connection": "no server answers: start it, or correct MNEMOLOG_BASE_URL",
+    "timeout": "the server does not answer in time: raise MNEMOLOG_LLM_TIMEOUT or MNEMOLOG_EMBEDDING_TIMEOUT",
+    "wrong_dimensions": "the vectors have another size: correct MNEMOLOG_EMBEDDING_DIMENSIONS",
+}
+_QUOTABLE: Final = frozenset({"connection", "http_402", "http_404", "http_429", "wrong_dimensions"})
+"""Failures whose details are about the server and the account alone."""
 FAILURES_TO_WARN: Final = 5
 """So many failures in a row are logged, some seconds after the first: one call alone takes minutes to pause all."""
 
@@ -74,6 +88,12 @@ class CallFailure:
     retry_after: float | None = None
     refuses: str | None = None
     is_too_long: bool = False
+
+    @property
+    def advice(self) -> str:
+        """What it means, and what to do, in a sentence that has no key and no word of a user."""
+        said = f": {self.detail}" if self.detail and self.code in _QUOTABLE else ""
+        return f"{_ADVICE.get(self.code, 'the server fails')} ({self.code}{said})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +123,7 @@ class CallRetrier:
     """Runs the calls of one kind.
 
     `probe` is a small call. `on_pause` gets True when all calls are paused, and False when they go on. Retriers that
-    share `slots` share one limit.
+    share `slots` share one limit. `problems` has, under `name`, why all calls fail at the moment.
     """
 
     def __init__(
@@ -114,13 +134,21 @@ class CallRetrier:
         probe: Callable[[], Awaitable[object]],
         slots: CallSlots | None = None,
         on_pause: Callable[[bool], None] = lambda _paused: None,
+        problems: MutableMapping[str, str] | None = None,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._settings = settings
         self._uniform = uniform
         self._longest_delay = growing_delay(settings.initial_delay, settings.max_delay)
         self._slots = slots or CallSlots(settings.max_concurrent)
-        self._endpoint = _Endpoint(probe, self._growing_delay, settings.failures_to_pause, name=name, on_pause=on_pause)
+        self._endpoint = _Endpoint(
+            probe,
+            self._growing_delay,
+            settings.failures_to_pause,
+            name=name,
+            on_pause=on_pause,
+            problems={} if problems is None else problems,
+        )
 
     @property
     def paused(self) -> bool:
@@ -191,12 +219,14 @@ class _Endpoint:
         *,
         name: str,
         on_pause: Callable[[bool], None],
+        problems: MutableMapping[str, str],
     ) -> None:
         self._probe = probe
         self._delay = delay
         self._failures_to_pause = failures_to_pause
         self._name = name
         self._on_pause = on_pause
+        self._problems = problems
         self._probing = asyncio.Lock()
         self._resumed = asyncio.Event()
         self._failures_in_a_row = 0
@@ -212,6 +242,7 @@ class _Endpoint:
         if not isinstance(outcome, CallFailure):
             self.successes += 1
             self._failures_in_a_row = 0
+            self._problems.pop(self._name, None)
             if self.paused:
                 self.paused = False
                 self._resumed.set()
@@ -221,6 +252,8 @@ class _Endpoint:
             return
         self.failures += 1
         self._failures_in_a_row += 1
+        if self._failures_in_a_row >= FAILURES_TO_TELL:
+            self._problems[self._name] = outcome.advice
         if self.paused:
             return
         if self._failures_in_a_row == FAILURES_TO_WARN:

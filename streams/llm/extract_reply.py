@@ -47,7 +47,7 @@ from mnemolog.schemas.facts import (
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.entities.names import name_key, read_name, ties_in
+from mnemolog.streams.entities.names import has_tie, name_key, read_name, ties_in, with_owner
 from mnemolog.streams.entities.relations import name_forms
 from mnemolog.streams.llm.ask import (
     MAX_LINE,
@@ -486,7 +486,65 @@ def _founded(
         reason: DropReason = "unfounded" if fault else "excerpt_not_found"
         detail = fault or evidence.absence_reason(fact.excerpt)
         dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt, detail=detail))
-    return tuple(facts), dropped
+    return tuple(with_mirrors(facts, task))[:MAX_FACTS], dropped
+
+
+def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterator[ExtractedFact]:
+    """The facts, and one for each relation whose two ends no text of them names.
+
+    "Alice's mother lives in Rome." The relation rests on that fact of weak certainty alone, so that a search finds what
+    a model inferred, and any decision ends it. From Arandu's write pipeline, mirror facts (confidence .60).
+    """
+    turn = task.turn
+    speakers = {name for name in (turn.speaker, *(one.name for one in turn.messages)) if name}
+
+    def names(fact: ExtractedFact, end: str) -> bool:
+        if not is_user_word(end) and end not in speakers:
+            spoken = read_name(end)
+            if spoken is not None and spoken.tie is not None and spoken.name is None:
+                return has_tie(fact.text, spoken.tie)
+            return has_words(fact.text, spoken.name if spoken is not None and spoken.name else end)
+        is_subject = fact.subject is None or is_user_word(fact.subject) or fact.subject in speakers
+        words = (*speakers, "the user")
+        return is_subject or any(has_words(fact.text, one) for one in words) or any(ties_in(fact.text))
+
+    mirrors: list[ExtractedFact] = []
+    for fact in facts:
+        inferred = [
+            said
+            for said in fact.relations
+            if fact.action_hint != "retract"
+            and not is_same_as(said.predicate)
+            and not any(names(one, said.subject) and names(one, said.object) for one in facts)
+        ]
+        yield fact.model_copy(update={"relations": tuple(one for one in fact.relations if one not in inferred)})
+        for said in inferred:
+            ends = said.subject, said.object
+            text = relation_sentence(
+                said.predicate,
+                *(turn.speaker or "the user" if is_user_word(end) else with_owner(end, turn.speaker) for end in ends),
+            )
+            mirrors.append(
+                ExtractedFact(
+                    text=text,
+                    excerpt=fact.excerpt,
+                    search_text=text,
+                    category="relationship" if "relationship" in task.categories else fact.category,
+                    certainty="weak",
+                    subject=said.subject,
+                    entities=tuple(entity for entity in fact.entities if entity.name in ends),
+                    relations=(said.model_copy(update={"strength": "weak"}),),
+                )
+            )
+    yield from mirrors
+
+
+def relation_sentence(predicate: str, subject: str, object_: str) -> str:
+    """A relation in plain words: "Mum lives in Rome", "Tom is member of Acme", "Alice's wife is Ana"."""
+    words = predicate.replace("_", " ")
+    if words.endswith((" in", " at", " for", " to", " with", "owns")):
+        return f"{subject} {words} {object_}."
+    return f"{subject} is {words} {object_}." if words.endswith(" of") else f"{subject}'s {words} is {object_}."
 
 
 def _extracted(

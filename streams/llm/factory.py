@@ -5,18 +5,18 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mnemolog.streams.llm.ports import ChatModel, Embedder, OnFailure, ProviderConfigurationError, ignore_failure
+from mnemolog.streams.llm.ports import ChatModel, Embedder, ModelWatch, ProviderConfigurationError
 from mnemolog.streams.llm.rerank import QuestionVariants, Reranker
 from mnemolog.streams.settings import StreamsSettings
 
 
-def build_openai_chat_model(settings: StreamsSettings, on_failure: OnFailure = ignore_failure) -> ChatModel:
+def build_openai_chat_model(settings: StreamsSettings, watch: ModelWatch | None = None) -> ChatModel:
     """The chat model of an OpenAI-compatible server. Raises `ProviderConfigurationError`."""
     with needs_extra("openai"):
         from mnemolog.streams.llm.openai_models import OpenAiChatModel, endpoint_of
 
         endpoint = endpoint_of(
-            settings, timeout=settings.llm_timeout, concurrency=settings.llm_concurrency, on_failure=on_failure
+            settings, watch or ModelWatch(), timeout=settings.llm_timeout, concurrency=settings.llm_concurrency
         )
         return OpenAiChatModel(
             endpoint,
@@ -26,7 +26,7 @@ def build_openai_chat_model(settings: StreamsSettings, on_failure: OnFailure = i
         )
 
 
-def build_embedder(settings: StreamsSettings, on_failure: OnFailure = ignore_failure) -> Embedder:
+def build_embedder(settings: StreamsSettings, watch: ModelWatch | None = None) -> Embedder:
     """The model that embeds; a client must embed its queries with the same one. Raises `ProviderConfigurationError`."""
     if (settings.embedding_provider or settings.provider) == "offline":
         with needs_extra("offline"):
@@ -38,9 +38,9 @@ def build_embedder(settings: StreamsSettings, on_failure: OnFailure = ignore_fai
 
         endpoint = endpoint_of(
             settings,
+            watch or ModelWatch(),
             timeout=settings.embedding_timeout,
             concurrency=settings.embedding_concurrency,
-            on_failure=on_failure,
         )
         return OpenAiEmbedder(
             endpoint,

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -31,6 +31,7 @@ from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, Retr
 from mnemolog.streams.llm.ports import (
     ChatMessage,
     Embeddings,
+    ModelWatch,
     OnFailure,
     Prompt,
     ProviderConfigurationError,
@@ -77,13 +78,17 @@ _MAX_TOKENS: Final = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call."""
+    """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call.
+
+    `problems` has why all calls of a kind fail at the moment.
+    """
 
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
     retry: RetrySettings = field(default_factory=RetrySettings)
     on_failure: OnFailure = ignore_failure
+    problems: MutableMapping[str, str] = field(default_factory=dict)
 
 
 def _plausible(sent: object) -> int:
@@ -292,6 +297,12 @@ _REQUEST_CHARACTERS: Final = 200_000  # OpenAI refuses requests of more than 300
 _LENGTH_TOLERANCE: Final = 1e-4
 _OVERRIDE_MODEL_LABEL: Final = "other"  # the label of a turn's own model where it fails: a label has few values
 _PROBE_TEXT: Final = "Hello."
+_PROBE_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"hello": {"type": "boolean"}},
+    "required": ["hello"],
+    "additionalProperties": False,
+}
 
 
 class ChatMessageBody(BaseModel):
@@ -363,6 +374,7 @@ class OpenAiChatModel:
         self._timeout = endpoint.timeout
         self._retry = endpoint.retry
         self._on_failure = endpoint.on_failure
+        self._problems = endpoint.problems
         self._slots = CallSlots(endpoint.retry.max_concurrent)
         self._retriers: dict[Purpose, CallRetrier] = {}
 
@@ -378,6 +390,13 @@ class OpenAiChatModel:
             partial(self._attempt, prompt),
             divisible=isinstance(prompt, SharedPrompt),
             overridden=prompt.model is not None or prompt.timeout is not None,
+        )
+
+    async def probe(self) -> Reply | CallFailure:
+        """One short call, which is not repeated."""
+        greeting = ChatMessage(role="user", content=_PROBE_TEXT)
+        return await self._attempt(
+            Prompt(purpose="extract", version="probe", messages=(greeting,), schema=_PROBE_SCHEMA)
         )
 
     async def _attempt(self, prompt: Prompt) -> Reply | CallFailure:
@@ -412,6 +431,7 @@ class OpenAiChatModel:
             probe=partial(self._attempt, probe),
             slots=self._slots,
             on_pause=show_pauses(purpose, self.model),
+            problems=self._problems,
         )
         return self._retriers[purpose]
 
@@ -479,8 +499,9 @@ class OpenAiEmbedder:
         self._retrier = CallRetrier(
             endpoint.retry,
             name=f"embed {model}",
-            probe=partial(self._embed, [_PROBE_TEXT]),
+            probe=self.probe,
             on_pause=show_pauses("embed", model),
+            problems=endpoint.problems,
         )
 
     async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:
@@ -495,6 +516,10 @@ class OpenAiEmbedder:
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def probe(self) -> Embeddings | CallFailure:
+        """One short call, which is not repeated."""
+        return await self._embed([_PROBE_TEXT])
 
     async def _embed(self, texts: list[str]) -> Embeddings | CallFailure:
         limit = self._max_characters
@@ -541,15 +566,14 @@ class OpenAiEmbedder:
         return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
 
 
-def endpoint_of(
-    settings: StreamsSettings, *, timeout: float, concurrency: int, on_failure: OnFailure = ignore_failure
-) -> Endpoint:
+def endpoint_of(settings: StreamsSettings, watch: ModelWatch, *, timeout: float, concurrency: int) -> Endpoint:
     return Endpoint(
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         timeout=timeout,
         retry=RetrySettings(max_concurrent=concurrency),
-        on_failure=on_failure,
+        on_failure=watch.on_failure,
+        problems=watch.problems,
     )
 
 

@@ -1,6 +1,8 @@
 """What a worker does beside its stages, in loops: expire facts, export figures of quality and lag."""
 
 import asyncio
+import os
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager
@@ -20,6 +22,7 @@ from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.database import Pool
 from mnemolog.projections.errors import LogUnreadableError
 from mnemolog.projections.queries.quality import quality_counts
+from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.projections.write.projector import Projector
@@ -45,6 +48,7 @@ PURGE_SECONDS: Final = 3600.0
 LAG_SECONDS: Final = 5.0
 BACKLOG_SECONDS: Final = 15.0
 QUALITY_SECONDS: Final = 30.0
+PROBLEM_SECONDS: Final = 3.0
 POSITION_SECONDS: Final = 5.0
 FIGURES: Final = ("quality", "lag", "backlog")
 """Groups of gauges that say when they were last computed."""
@@ -270,6 +274,24 @@ async def check_projected_offsets(
             return
 
 
+class ProblemWriter:
+    """Writes what fails in this worker into a table, for whoever waits for a turn; nothing while nothing fails."""
+
+    def __init__(self, pool: Pool, failing: Mapping[str, str]) -> None:
+        self._pool = pool
+        self._failing = failing
+        self._worker = f"{socket.gethostname()} {os.getpid()}"
+        self._has_rows = False
+
+    async def write(self) -> None:
+        failing = dict(self._failing)
+        if failing or self._has_rows:
+            values = {"worker": self._worker, "parts": [*failing], "problems": [*failing.values()]}
+            async with self._pool.connection() as connection:
+                await connection.execute(queries("journal")["write_problems"], values)
+            self._has_rows = bool(failing)
+
+
 async def purge_replies(replies: ReplyStore, before: datetime) -> None:
     """Delete replies that are older than any turn that can still be delivered again."""
     purged = await replies.purge(before)
@@ -287,6 +309,7 @@ def background_loops(
     partitions: Callable[[], frozenset[int]],
     check_position: Callable[[], Awaitable[None]],
     on_projected: Callable[[], None],
+    failing: Mapping[str, str],
     clock: Callable[[], datetime],
 ) -> Iterator[BackgroundLoop]:
     """Everything that a worker with these `stages` does again and again beside them.
@@ -294,6 +317,7 @@ def background_loops(
     `partitions` are those that the stage `resolve` has in this worker; `check_position` is `check_projected_offsets`.
     `on_projected` is called when a projector of any process has written.
     """
+    yield BackgroundLoop(name="problems", interval=PROBLEM_SECONDS, run_round=ProblemWriter(pool, failing).write)
     replies, retention = ReplyStore(pool), timedelta(days=settings.reply_retention_days)
     yield BackgroundLoop(
         name="purge", interval=PURGE_SECONDS, run_round=lambda: purge_replies(replies, clock() - retention)

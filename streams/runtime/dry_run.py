@@ -17,6 +17,7 @@ from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
+from mnemolog.streams.llm.ports import ModelWatch
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.settings import StreamsSettings
@@ -61,7 +62,7 @@ class DryRun:
             statement_timeout=settings.postgres_statement_timeout,
         )
         replies = NullReplyStore()
-        self._models = StageModels(settings, replies, on_failure=self._record_failure)
+        self._models = StageModels(settings, replies, ModelWatch(on_failure=self._record_failure))
         self._models.build_for("resolve")
         self._stages = DecisionStages(self._pool, self._models, settings, clock=clock, replies=replies, reserves=False)
 

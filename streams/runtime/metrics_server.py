@@ -17,7 +17,7 @@ class Health:
     """Filled by those who know; `/health` shows it.
 
     `stages`: whether each is a member of its group. `waiting_for`: by server that the start waits for, why.
-    `failing`: by background loop whose last round failed, its error.
+    `failing`: by background loop whose last round failed, its error; by model that fails for all, why and what to do.
     """
 
     stages: dict[str, bool] = field(default_factory=dict)

@@ -3,44 +3,56 @@
 from functools import cached_property
 from importlib import import_module
 
+from mnemolog.common.logs import get_logger
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
+from mnemolog.streams.llm.calls import CallFailure
 from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model, needs_extra
-from mnemolog.streams.llm.ports import ChatModel, OnFailure, ReplyStore, ignore_failure
+from mnemolog.streams.llm.ports import ChatModel, ModelWatch, ReplyStore
 from mnemolog.streams.settings import StreamsSettings
+
+log = get_logger(__name__)
 
 
 class StageModels:
     """The chat model and the embedder, each behind the store of its replies.
 
-    Building either may raise `ProviderConfigurationError`. `on_failure` is told of each failed call.
+    Building either may raise `ProviderConfigurationError`.
     """
 
-    def __init__(
-        self, settings: StreamsSettings, replies: ReplyStore, *, on_failure: OnFailure = ignore_failure
-    ) -> None:
+    def __init__(self, settings: StreamsSettings, replies: ReplyStore, watch: ModelWatch | None = None) -> None:
         self._settings = settings
         self._replies = replies
-        self._on_failure = on_failure
+        self._watch = watch
 
     def build_for(self, stage: Stage) -> None:
         """Build now what `stage` will ask, so that what is misconfigured stops the start."""
         if stage in ("extract", "resolve"):
-            _ = self.chat
+            _ = self.chat if stage == "extract" else self.resolver
         if stage in ("embed", "resolve"):
             _ = self.embedder
 
     @cached_property
     def chat(self) -> CachedChatModel:
-        return CachedChatModel(
-            build_chat_model(self._settings, self._on_failure), self._replies, self._settings.price_table
-        )
+        """The model that extracts, and writes summaries."""
+        return self._cached(self._settings)
+
+    @cached_property
+    def resolver(self) -> CachedChatModel:
+        """The model that resolves conflicts."""
+        name = self._settings.resolve_model
+        if name is None or name == self._settings.chat_model:
+            return self.chat
+        return self._cached(self._settings.model_copy(update={"chat_model": name}))
+
+    def _cached(self, settings: StreamsSettings) -> CachedChatModel:
+        return CachedChatModel(build_chat_model(settings, self._watch), self._replies, settings.price_table)
 
     @cached_property
     def embedder(self) -> CachedEmbedder:
         settings = self._settings
         return CachedEmbedder(
-            build_embedder(settings, self._on_failure),
+            build_embedder(settings, self._watch),
             self._replies,
             max_texts=settings.embedding_batch,
             max_wait=settings.embedding_linger,
@@ -50,9 +62,9 @@ class StageModels:
 
     async def close(self) -> None:
         """Close what was built."""
-        for name in ("chat", "embedder"):
-            if name in self.__dict__:
-                await getattr(self, name).close()
+        built = {id(model): model for name in ("chat", "resolver", "embedder") if (model := self.__dict__.get(name))}
+        for model in built.values():
+            await model.close()
 
 
 def preload_models(settings: StreamsSettings) -> None:
@@ -73,10 +85,24 @@ def preload_models(settings: StreamsSettings) -> None:
         load_model()
 
 
-def build_chat_model(settings: StreamsSettings, on_failure: OnFailure = ignore_failure) -> ChatModel:
+async def warn_of_failing_models(settings: StreamsSettings) -> None:
+    """Ask each model of a server once, and log a warning with what to do for one that fails."""
+    if "openai" not in (settings.provider, settings.embedding_provider):
+        return
+    from mnemolog.streams.llm.openai_models import OpenAiChatModel, OpenAiEmbedder  # noqa: PLC0415 -- loads its package
+
+    for model in (build_chat_model(settings), build_embedder(settings)):
+        if isinstance(model, OpenAiChatModel | OpenAiEmbedder):
+            outcome = await model.probe()
+            if isinstance(outcome, CallFailure):
+                log.warning("model_fails", model=model.model, problem=outcome.advice)
+        await model.close()
+
+
+def build_chat_model(settings: StreamsSettings, watch: ModelWatch | None = None) -> ChatModel:
     """The model that extracts and resolves. Raises `ProviderConfigurationError`."""
     if settings.provider == "openai":
-        return build_openai_chat_model(settings, on_failure)
+        return build_openai_chat_model(settings, watch)
     with needs_extra("offline"):
         from mnemolog.streams.offline.model import RuleModel  # noqa: PLC0415 -- loads the rules
 

@@ -38,6 +38,7 @@ from mnemolog.streams.kafka.topics import (
     topic_name,
 )
 from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.llm.ports import ModelWatch
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.runtime.background import (
     background_loops,
@@ -169,7 +170,7 @@ async def _run_prepared(
         _open_pool(settings, "mnemolog-worker", min_size=1, max_size=size) as pool,
         # What compares vectors in large scopes takes no connection from the rest.
         _open_pool(settings, "mnemolog-matching", min_size=0, max_size=matching_size) as matching,
-        _shared_resources(settings, kafka, pool, matching) as shared,
+        _shared_resources(settings, kafka, pool, matching, health) as shared,
     ):
         factory = StageFactory(settings, kafka, shared, stages)
         builders = {stage: factory.builder(stage) for stage in factory.app_stages}
@@ -187,6 +188,7 @@ async def _run_prepared(
                 check_projected_offsets, shared.projector, factory.written_offsets, partial(factory.crash, "project")
             ),
             on_projected=shared.watermark.wake,
+            failing=health.failing,
             clock=utc_now,
         )
         announcing = asyncio.create_task(announce())
@@ -212,9 +214,10 @@ def _open_pool(settings: StreamsSettings, application_name: str, *, min_size: in
 
 @asynccontextmanager
 async def _shared_resources(
-    settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool
+    settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool, health: Health
 ) -> AsyncIterator[SharedResources]:
-    projector, models = Projector(pool), StageModels(settings, ReplyStore(pool))
+    projector = Projector(pool)
+    models = StageModels(settings, ReplyStore(pool), ModelWatch(problems=health.failing))
     finder, policies = SharedCandidateFinder(matching, limit=settings.candidates), SharedPolicies(pool)
     shared = SharedResources(
         journal=Journal(pool),

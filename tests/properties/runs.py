@@ -18,8 +18,7 @@ from tests.properties.entity_histories import check_entities, seeds
 from tests.properties.harness import Harness
 from tests.properties.honest_readers import check_honest_readers
 from tests.properties.nothing_vanishes import check_nothing_vanishes
-from tests.properties.order_independence import check_order_independence, permuted
-from tests.properties.promotions import check_promotions, told_in_runs
+from tests.properties.play import check_facts
 from tests.properties.stories import stories
 from tests.properties.subject_facts import check_subjects
 from tests.support.databases import fresh_database, server_folder
@@ -56,8 +55,7 @@ class Property:
 
 
 PROPERTIES: Final = (
-    Property("order", permuted(), check_order_independence),
-    Property("promote", told_in_runs(), check_promotions),
+    Property("facts", seeds(), check_facts),
     Property("vanish", stories(), check_nothing_vanishes),
     Property("readers", stories(), check_honest_readers),
     Property("entities", seeds(), check_entities, share=0.05),

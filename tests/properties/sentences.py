@@ -55,11 +55,11 @@ def _words(
 
 SLOTS: Final = (
     Slot(
-        "home_city", True, "other", ("Rome", "Oslo", "Bern"), ("near Gate 5", "with Eva"),
+        "home_city", True, "other", ("Rome", "Oslo", "Bern", "Chur"), ("near Gate 5", "with Eva"),
         _words(("lives in", "is at home in"), "moved to", "lived in", "will leave", "will not move to"),
     ),
     Slot(
-        "employer", True, "professional", ("Acme", "Bosch"), ("in Room 12", "under Kim"),
+        "employer", True, "professional", ("Acme", "Bosch", "Hooli"), ("in Room 12", "under Kim"),
         _words(("works at", "is employed by"), "started at", "worked at", "will quit", "will not start at"),
     ),
     Slot(
@@ -67,7 +67,7 @@ SLOTS: Final = (
         _words(("has a", "owns a"), "got a", "had a", "will give away the", "will not get a"),
     ),
     Slot(
-        "drink", False, "soft_preference", ("tea", "coffee"), ("with Ann", "at 16:00"),
+        "drink", False, "soft_preference", ("tea", "turkey", "Turkey"), ("with Ann", "at 16:00"),
         _words(("likes", "is fond of"), "came to like", "liked", "will give up", "will not try"),
     ),
     Slot(

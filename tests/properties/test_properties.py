@@ -1,5 +1,6 @@
 """The properties over a hundred histories; `make properties` tries thousands."""
 
+import ast
 import logging
 import os
 
@@ -10,11 +11,22 @@ from tests.properties.faults.former import FAULTS, Fault
 from tests.properties.runs import PROPERTIES, Property, run_property, running_harness
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.postgres
+ORACLES = ("sentences", "steps", "truth", "told")
+"""What says what is so: it shares no code with the product."""
 
 HISTORIES = int(os.environ.get("MNEMOLOG_PROPERTY_HISTORIES", "100"))
 
 
+@pytest.mark.parametrize("name", ORACLES)
+def test_an_oracle_shares_no_code_with_the_product(name: str) -> None:
+    tree = ast.parse((ROOT / "tests/properties" / f"{name}.py").read_text(encoding="utf-8"))
+    imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    imported += [one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names]
+    ours = {f"tests.properties.{one}" for one in ORACLES}
+    assert {one for one in imported if one.startswith(("mnemolog", "tests"))} <= ours
+
+
+@pytest.mark.postgres
 @pytest.mark.parametrize("tested", PROPERTIES, ids=[one.name for one in PROPERTIES])
 def test_property(database: str, tested: Property) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

@@ -98,3 +98,16 @@ CREATE TABLE indexed_scopes (
 );
 COMMENT ON TABLE indexed_scopes IS
 'The large scopes that have an index of their vectors, of this model and number of dimensions, and one of their words.';
+
+
+-- What fails in workers at the moment: a model whose server refuses the key, a loop without Postgres.
+
+CREATE TABLE worker_problems (
+    worker text NOT NULL,
+    part text NOT NULL,
+    problem text NOT NULL,
+    seen_at timestamptz NOT NULL,
+    PRIMARY KEY (worker, part)
+);
+COMMENT ON TABLE worker_problems IS
+'What fails in a worker at the moment, by part: a worker writes it every few seconds, for whoever waits for a turn.';

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness
+from tests.support.servers.canned_replies import first_words
 from tests.support.servers.scripted_model import ResolutionPrompt
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
@@ -30,7 +31,9 @@ class TargetUser:
     async def receive(self, said: str, answer: str) -> ResolutionPrompt:
         """Say something about the home, of which the model, however often it is asked, says `answer`."""
         said_by_user = [{"role": "user", "content": said}]
-        await self.person.say(fact_json(said, "home") | {"excerpt": said[:20]}, answers=[answer], messages=said_by_user)
+        await self.person.say(
+            fact_json(said, "home") | {"excerpt": first_words(said, 20)}, answers=[answer], messages=said_by_user
+        )
         return self.person.questions_about(" ".join(said.split()))[-1]
 
     async def changed(self) -> set[str]:
@@ -44,7 +47,7 @@ async def target_user(harness: PipelineHarness, name: str, home: str) -> TargetU
     home = f"{name} lives in Rome. {home}"
     others = [f"{name} owns a boat.", f"{name} speaks Dutch.", f"{name} was born in May."]
     topics = zip([home, *others], ["home", "boat on the lake", "language", "birth"], strict=True)
-    facts = [fact_json(text, topic) | {"excerpt": text[:20]} for text, topic in topics]
+    facts = [fact_json(text, topic) | {"excerpt": first_words(text, 20)} for text, topic in topics]
     await person.say(*facts, messages=[{"role": "user", "content": " ".join([home, *others])}])
     return TargetUser(person, home, await person.facts())
 

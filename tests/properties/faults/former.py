@@ -90,14 +90,14 @@ FAULTS: Final = (
     Fault(
         8,
         "a late merge forgets when its parent was last said",
-        "order",
+        "facts",
         patches.merge_forgets_when_it_was_said,
         f"{DECISIONS}late_statements.py::test_a_merged_fact_was_said_when_the_latest_of_its_parents_was",
     ),
     Fault(
         9,
         "a late repetition revives an ended value of a multi-valued key",
-        "order",
+        "facts",
         patches.ended_values_of_single_keys_only,
         f"{DECISIONS}late_statements.py::test_equal_words_told_late_repeat_what_has_ended_and_do_not_revive_it",
     ),
@@ -167,7 +167,7 @@ FAULTS: Final = (
     Fault(
         19,
         "a late repetition does not move the beginning",
-        "order",
+        "facts",
         patches.late_repeats_move_no_beginning,
         f"{DECISIONS}ends_taken_back.py::test_a_repetition_that_comes_late_moves_the_beginning_back",
     ),

@@ -42,9 +42,12 @@ EXPLAINED: Final[dict[str, str]] = {
         "entity_changes.connected", "entity_changes.changes_of_entities",
         "entity_changes.registered_entities", "entity_changes.given_aliases", "entity_changes.given_types",
         "entity_changes.links_of_facts", "entity_changes.update_entities", "entity_changes.update_aliases",
-        "entity_changes.update_links",
+        "entity_changes.update_links", "entity_changes.update_current_links", "entity_changes.update_ties",
+        "entity_changes.update_shown_names", "entity_changes.show_told_names",
+        "entity_changes.update_shown_entities", "entity_changes.active_entities",
     ), _FOLD),
     **dict.fromkeys((
+        "relations.relations_of_scope", "relations.relations_of_entities",
         "entities.decided_pairs", "entity_changes.open_facts_of_entity", "entity_changes.naming_facts",
         "entity_changes.selected_changes", "history.repetitions", "ids.facts_and_merges", "ids.events",
         "relations.given_ties", "summaries.changed_facts", "summaries.entities_named_by",

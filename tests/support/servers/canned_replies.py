@@ -185,7 +185,12 @@ class LocomoReplies:
 
 
 def _quoted(text: str, message: str, **fields: Any) -> dict[str, Any]:
-    return fact_json(text, excerpt=message[:_EXCERPT].strip(), **fields)
+    return fact_json(text, excerpt=first_words(message, _EXCERPT), **fields)
+
+
+def first_words(text: str, limit: int) -> str:
+    """The whole words that `text` begins with, of at most `limit` characters."""
+    return text.strip() if len(text) <= limit else text[: limit + 1].rsplit(None, 1)[0].strip()
 
 
 def word_overlap_decisions(question: str) -> str:

@@ -60,7 +60,7 @@ async def test_entities_have_names_twins_and_links_in_their_scope_alone(db: Proj
         (bern, "Bern", "place", [], "alice"),
         (twin, "Ana", "person", [ana], "alice"),
     ]
-    aliases = "SELECT entity_id, kind, head, min(alias) FROM current_entity_names GROUP BY entity_id, kind, key, head"
+    aliases = "SELECT current_id, kind, head, min(shown) FROM entity_aliases GROUP BY current_id, kind, key, head"
     assert sorted(await db.rows(aliases), key=lambda row: (row[2], row[3], row[0] != ana)) == [
         (ana, "tie", "@wife", "my wife"),
         (ana, "name", "ana", "Ana"),
@@ -68,7 +68,7 @@ async def test_entities_have_names_twins_and_links_in_their_scope_alone(db: Proj
         (ana, "name", "ann", "ANNA"),
         (bern, "name", "ber", "Bern"),
     ]
-    links = await db.rows("SELECT DISTINCT fact_id, entity_id, role FROM current_entity_links")
+    links = await db.rows("SELECT DISTINCT fact_id, current_id, role FROM fact_entities")
     assert sorted(links) == sorted([(fact_id_at(first), ana, "object"), (fact_id_at(first), bern, "object")])
     rejected = await db.rows("SELECT source_id, reason FROM rejections")
     assert rejected == [("b1", "foreign_target"), ("b1", "foreign_target")]
@@ -90,7 +90,7 @@ def known(*drafts: Any) -> Commit:
 async def relations(db: ProjectedDatabase, columns: str = "is_active", scope: Scope = ALICE) -> dict[Any, Any]:
     """By subject, predicate and object, as names."""
     query = f"""SELECT s.name, predicate, o.name, {columns}
-        FROM relations_of_scope('default', %s, '', '', '', NULL, NULL) AS r
+        FROM shown_relations(ARRAY(SELECT relation_id FROM relationships WHERE user_id = %s)) AS r
         JOIN entities s ON s.entity_id = r.subject_id JOIN entities o ON o.entity_id = r.object_id"""  # noqa: S608 -- columns of this file
     rows = await (await db.conn.execute(query.encode(), [scope.user_id])).fetchall()
     return {row[:3]: row[3] if columns == "is_active" else row[3:] for row in rows}

@@ -138,6 +138,7 @@ async def test_a_fact_is_written_as_the_commit_says(db: ProjectedDatabase) -> No
         "state_since": "2026-01-02T09:00:03+00:00",
         "authority": "extracted",
         "action_hint": "new",
+        "is_hidden": False,
         "single_valued": False,
         "said_at": "2026-01-02T09:00:00+00:00",
         **dict.fromkeys(("true_to", "closed_at", "believed_to", "last_confirmed_at", "superseded_by")),

@@ -41,7 +41,7 @@ async def say_wife(people: NamedPeople, text: str = "Alice's wife is Ana, a nurz
 
 async def named(people: NamedPeople, commit: Commit) -> dict[str, str]:
     """The roles of the entities of the first fact of a commit, by their names."""
-    query = """SELECT e.name, link.role FROM current_entity_links AS link JOIN entities AS e USING (entity_id)
+    query = """SELECT e.name, link.role FROM fact_entities AS link JOIN entities AS e ON e.entity_id = link.current_id
         WHERE link.fact_id = %s AND e.status = 'active'"""
     return dict(await people.rows(query, fact_id_at(commit)))
 

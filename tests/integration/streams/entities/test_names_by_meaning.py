@@ -136,6 +136,6 @@ async def test_a_name_that_is_known_is_not_compared_with_others(people: NamedPeo
     asked = [NameQuery(key=name_key(STADIUM), type="place", vector=vector)]
     entities = EntityStore(people.pipeline.pool)
     assert await entities.known_entities(ALICE, heads=(), keys=(), meant=asked, near_from=0.8) == []
-    await people.rows("UPDATE entity_aliases SET is_current = false WHERE alias = %s RETURNING alias", STADIUM)
+    await people.rows("UPDATE entity_aliases SET current_id = NULL WHERE alias = %s RETURNING alias", STADIUM)
     (near,) = await entities.known_entities(ALICE, heads=(), keys=(), meant=asked, near_from=0.8)
     assert (near.name, near.near) == (ARENA, (name_key(STADIUM),))

@@ -9,7 +9,7 @@ import pytest
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.errors import UnknownEntityError
 from mnemolog.projections.stores.entities import EntityStore, ShownEntitiesRequest
-from mnemolog.schemas.command import SplitEntity
+from mnemolog.schemas.command import Delete, SplitEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.background import TIE_HEADS
@@ -20,6 +20,7 @@ from tests.support.harnesses.named_people import NamedPeople, named_people
 
 pytestmark = pytest.mark.postgres
 BEN = Scope(user_id="ben")
+IN_CLUB = "Ana plays chess in the Chess Club"
 CLUB = {"subject": "Ana", "predicate": "member_of", "object": "Chess Club", "strength": "strong"}
 
 
@@ -83,9 +84,9 @@ async def test_a_name_and_a_type_of_a_repetition_are_one_while_that_holds(
 async def test_an_entity_and_a_relation_of_a_repetition_hold_while_that_does(
     people: NamedPeople, memory: AsyncMemoryClient
 ) -> None:
-    await say_chess(people, "Ana", scope=BEN)
-    first = await say_chess(people, "Ana")
-    again = await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    await say_chess(people, "Ana", text=IN_CLUB, scope=BEN)
+    first = await say_chess(people, "Ana", text=IN_CLUB)
+    again = await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
     assert [event.event for event in again.events] == ["fact_skipped"]
     assert [event.event for event in again.entity_events] == ["entity_registered", "fact_linked", "relation_stated"]
     (relation,) = await memory.relations(user_id="alice")
@@ -98,7 +99,7 @@ async def test_an_entity_and_a_relation_of_a_repetition_hold_while_that_does(
     assert {one.name for one in await memory.entities(user_id="alice")} == {"Ana"}
     assert [one.name for one in (await memory.explain(fact_id_at(first))).entities] == ["Ana"]
     assert await people.is_rebuilt_equal(in_place=True)
-    await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
     assert [one.is_active for one in await memory.relations(user_id="alice")] == [True]
     await people.undo(first, cascade=True)
     assert await memory.entities(user_id="alice") == []
@@ -111,10 +112,10 @@ async def test_a_relation_that_is_told_and_split_again_is_one_moment(
     people: NamedPeople, memory: AsyncMemoryClient
 ) -> None:
     await people.say("Chess Club is old", ("Chess Club", "organisation"))
-    first = await say_chess(people, "Ana")
-    again = await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    first = await say_chess(people, "Ana", text=IN_CLUB)
+    again = await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
     await people.undo(again)
-    await say_chess(people, "Ana", "Chess Club", relations=[CLUB])
+    await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
     club = (await memory.entity("Chess Club", user_id="alice")).entity
     await people.order(SplitEntity(entity_id=club.entity_id, name="Other Club", fact_ids=(fact_id_at(first),)))
     timeline = (await memory.entity("Other Club", user_id="alice")).timeline
@@ -132,9 +133,23 @@ async def test_a_prompt_names_nobody_for_a_relation_of_an_undone_repetition(peop
         return [one.name for one in shown.entities]
 
     await people.say("Chess Club is old", ("Chess Club", "organisation"))
-    await say_chess(people, "Alice")
-    again = await say_chess(people, "Alice", "Chess Club", relations=[{**CLUB, "subject": "Alice"}])
+    text = IN_CLUB.replace("Ana", "Alice")
+    await say_chess(people, "Alice", text=text)
+    again = await say_chess(people, "Alice", "Chess Club", text=text, relations=[{**CLUB, "subject": "Alice"}])
     assert [event.event for event in again.entity_events] == ["fact_linked", "relation_stated"]
     for shown in (["Chess Club"], [], ["Chess Club"]):
         assert await names_in_prompt() == shown
         again = await people.undo(again)
+
+
+async def test_an_inferred_relation_is_a_weak_fact_that_is_found_and_takes_the_relation_with_it(
+    people: NamedPeople, memory: AsyncMemoryClient
+) -> None:
+    told = [await say_chess(people, "Ana", "Chess Club", relations=[CLUB]) for _ in range(2)]
+    assert [event.event for one in told for event in one.events] == ["fact_added"] * 2 + ["fact_skipped"] * 2
+    mirror = fact_id_at(told[0], 1)
+    facts = await people.rows("SELECT fact_id, confidence, mention_count FROM facts WHERE text LIKE '%% member of %%'")
+    assert facts == [(mirror, 0.6, 2)]
+    assert [one.evidence for one in await memory.relations(user_id="alice")] == [[mirror]]
+    await people.order(Delete(fact_ids=(mirror,)))
+    assert await memory.relations(user_id="alice") == []

@@ -11,6 +11,7 @@ from mnemolog import MemoryClient, MnemologError, QueryError, UnknownArgumentErr
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.connections import LimitPrecheck
 from mnemolog.client.inputs import ScopeArgs, scope_and_filter, wide_filter
+from mnemolog.projections.queries.results import WriteResult
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import Findings
 from mnemolog.projections.stores.turns import fetch_policies
@@ -149,6 +150,7 @@ async def test_the_tenant_of_the_settings_holds_where_none_is_given() -> None:
     await client.facts(user_id="alice")
     assert client.arguments[0] == client.filter.tenant == "acme"
     client.arguments.clear()
+    client.answer = WriteResult(turn_id="t1", status="facts")
     await client.scope(user_id="*").status("t1")  # whose turn is meant is left open
     assert client.arguments == ["acme", "t1", None, None, NO_PRICES, False]
 

@@ -61,6 +61,26 @@ async def test_a_failing_call_is_blamed_after_six_attempts_while_many_others_suc
     assert not calls.paused
 
 
+@pytest.mark.parametrize(
+    ("code", "detail", "problem"),
+    [
+        ("http_401", "key sk-123", "the server refuses the key: correct MNEMOLOG_API_KEY (http_401)"),
+        ("http_429", "no credits", "the quota of the account, or its rate, is used up (http_429: no credits)"),
+        ("http_500", "said: my salary", "the server fails (http_500)"),
+    ],
+)
+@in_virtual_time
+async def test_who_waits_is_told_why_all_calls_fail_until_one_succeeds(code: str, detail: str, problem: str) -> None:
+    failures = [CallFailure(kind="unavailable", code=code, detail=detail)] * 3
+    server, problems = ScriptedServer(lambda: failures.pop() if failures else None), dict[str, str]()
+    calls = CallRetrier(RetrySettings(), name="extract m", probe=server, problems=problems)
+    waiting = asyncio.create_task(calls.call(server))
+    await asyncio.sleep(3.5)
+    assert problems == {"extract m": problem}
+    assert await waiting == "ok"
+    assert problems == {}
+
+
 @pytest.mark.parametrize("failure", [FAILED, REFUSED], ids=lambda one: str(one.kind))
 @in_virtual_time
 async def test_a_failing_call_that_is_alone_is_compared_with_probes(failure: CallFailure) -> None:

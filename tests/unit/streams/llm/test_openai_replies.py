@@ -18,8 +18,9 @@ from mnemolog.streams.llm.openai_models import (
     retry_after,
 )
 from mnemolog.streams.llm.ports import ProviderConfigurationError, Reply
-from mnemolog.streams.runtime.models import build_chat_model
+from mnemolog.streams.runtime.models import build_chat_model, warn_of_failing_models
 from mnemolog.streams.settings import StreamsSettings
+from tests.support.servers.openai_server import OpenAiServer
 
 
 @pytest.mark.parametrize("base_url", ["http://127.0.0.1:9", "http://127.0.0.1:9/", "http://127.0.0.1:9/v1/"])
@@ -84,3 +85,16 @@ def test_a_missing_key_is_said_at_start_and_a_key_is_never_shown(monkeypatch: py
         create_client(Endpoint())
     assert create_client(Endpoint(base_url="http://127.0.0.1:9/v1")).api_key == "none"
     assert "secret" not in repr(Endpoint(api_key="secret"))
+
+
+async def test_a_start_warns_of_a_model_that_fails(caplog: pytest.LogCaptureFixture) -> None:
+    with OpenAiServer() as server:
+        settings = StreamsSettings(provider="openai", base_url=server.base_url, api_key=SecretStr("k"))
+        await warn_of_failing_models(settings)
+        assert dict(server.requests) == {"chat": 1, "embeddings": 1}
+        assert "model_fails" not in caplog.text
+        server.fail(mode="status", status=401, times=None, path="chat")
+        await warn_of_failing_models(settings)
+    shown = caplog.text
+    assert shown.count("model_fails") == 1
+    assert "correct MNEMOLOG_API_KEY" in shown

@@ -10,11 +10,12 @@ from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.ask import quoted
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import KnownAs, Prompt
-from mnemolog.streams.llm.resolve_prompt import MAX_CHARACTERS, number_conflicts, resolution_prompt
+from mnemolog.streams.llm.resolve_prompt import MAX_CHARACTERS, resolution_prompt
 from tests.support.builders.commits import day
 from tests.support.builders.hits import known_fact as stored_fact
 from tests.support.builders.model_replies import decision_json
 from tests.support.builders.prompts import MONDAY, extracted_json, extraction, fact, known_fact, user
+from tests.support.builders.questions import number_conflicts
 
 
 def test_what_is_recalled_twice_stands_in_an_extraction_prompt_once() -> None:

@@ -16,7 +16,7 @@ from mnemolog.streams.llm.extract_reply import (
 )
 from mnemolog.streams.llm.ports import ExtractionTask
 from tests.support.builders.model_replies import fact_json, facts_reply
-from tests.support.builders.prompts import extraction, turn, user
+from tests.support.builders.prompts import extracted_json, extraction, turn, user
 
 SAID = "I had lunch with Tom from work, and my wife called."
 
@@ -160,3 +160,39 @@ def test_another_name_of_the_user_is_that_of_who_speaks() -> None:
     (own,), _ = alias_relations([], [relation("the user", "Bee")], TALK, ELIZABETH, None)
     (theirs,), _ = alias_relations([], [relation("the user", "Bee")], (*TALK, "elizabeth"), ELIZABETH, "Elizabeth")
     assert (own.subject, theirs.subject) == ("the user", "Elizabeth")
+
+
+@pytest.mark.parametrize(
+    ("texts", "subject", "predicate", "object_", "mirror"),
+    [
+        (["Alice flies to Curitiba."], "my mom", "lives_in", "Curitiba", "Alice's mom lives in Curitiba."),
+        (["Tom has a new job."], "Tom", "works_at", "Acme", "Tom works at Acme."),
+        (["Ben sings."], "the user", "brother", "Ben", "Alice's brother is Ben."),
+        (["Ben is happy."], "Ben", "member_of", "Blue Choir", "Ben is member of Blue Choir."),
+        (["Ben lost a key."], "Ben", "owns", "Tesla", "Ben owns Tesla."),
+        (["Tom moved.", "Ann moved."], "Tom", "wife", "Ann", "Tom's wife is Ann."),
+        # a text names both ends
+        (["Alice's mom lives in Curitiba."], "my mom", "lives_in", "Curitiba", None),
+        (["Alice's brother Ben sings."], "the user", "brother", "Ben", None),
+        (["My brother Ben sings."], "Alice", "brother", "my brother Ben", None),
+        (["Ben sings.", "Ben is Alice's brother."], "the user", "brother", "Ben", None),
+    ],
+)
+def test_an_inferred_relation_rests_on_a_fact_that_a_search_finds(
+    texts: list[str], subject: str, predicate: str, object_: str, mirror: str | None
+) -> None:
+    said = RelationReply(subject=subject, predicate=predicate, object=object_, strength="strong")
+    people = [{"name": name, "type": "person", "role": "mention"} for name in (subject, object_) if name != "the user"]
+    facts = [
+        extracted_json(text=text, excerpt="all of it", subject=text.split(" ")[0], entities=people, key=None)
+        | {"relations": [said.model_dump()] if text == texts[0] else []}
+        for text in texts
+    ]
+    content = f"{' '.join(texts)} {subject} {object_} all of it"
+    task = extraction(Message(role="user", content=content), speaker="Alice")
+    read = parse_extraction(facts_reply(*facts), task).value or ()
+    assert [one.text for one in read] == [*texts, *([mirror] if mirror else [])]
+    (bearer,) = [one for one in read if one.relations]
+    assert bearer.text == (mirror or texts[0])
+    if mirror:
+        assert (bearer.certainty, bearer.category, bearer.relations[0].strength) == ("weak", "relationship", "weak")

@@ -27,7 +27,7 @@ from mnemolog.streams.runtime.metrics_server import Health
 from mnemolog.streams.runtime.worker import ALL_STAGES
 from mnemolog.streams.settings import StreamsSettings
 
-LOOPS = ("purge", "lag", "backlog", "quality", "position", "notices", "timer")
+LOOPS = ("problems", "purge", "lag", "backlog", "quality", "position", "notices", "timer")
 
 
 class Broken:
@@ -64,6 +64,7 @@ def broken_loops() -> list[BackgroundLoop]:
             partitions=frozenset,
             check_position=broken_check,
             on_projected=lambda: None,
+            failing={"chat": "no server answers"},
             clock=lambda: datetime(2026, 3, 2, tzinfo=UTC),
         )
     )

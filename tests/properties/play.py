@@ -1,0 +1,293 @@
+"""Plays a history through the real stages, and compares what every reader shows with what the oracle says."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from mnemolog.projections.queries.facts import facts
+from mnemolog.projections.queries.pending import pending
+from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.schemas.command import (
+    CommandPayload,
+    Confirm,
+    Correct,
+    Delete,
+    DeleteAll,
+    Edit,
+    EndSession,
+    Import,
+    ImportedFact,
+    Promote,
+    Reject,
+    SetPolicy,
+    Undo,
+    Update,
+)
+from mnemolog.schemas.policy import Policy
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message
+from mnemolog.schemas.turn import Turn as TurnRecord
+from tests.properties import harness as stages
+from tests.properties.model import PerfectReader
+from tests.properties.sentences import NAME, Meaning, read
+from tests.properties.steps import Order, Said, Step, Topic, Turn, on_day
+from tests.properties.told import History, drawn_history
+from tests.properties.truth import Claim, Truth, claims_of, truth_after
+from tests.support.builders.model_replies import fact_json
+
+RUN = "r"
+AS_OF = """
+SELECT asked.place, known.text, known.subject
+FROM unnest(%s::timestamptz [], %s::timestamptz []) WITH ORDINALITY AS asked (believed, true_at, place)
+CROSS JOIN LATERAL memory.facts_as_of(asked.believed, asked.true_at, user_id => %s) AS known
+"""
+HINTS = {"state": "new", "change": "update", "correction": "update"}
+
+
+async def check_facts(harness: stages.Harness, random: Random) -> None:
+    """Play a history; what it shows has to be so. Raises for the smallest history of its steps that shows a fault."""
+    history = drawn_history(random)
+    found: AssertionError | None = None
+    try:
+        await check_truth(harness, history)
+    except AssertionError as error:
+        found = error
+    for place in [] if found is None else reversed(range(len(history.steps))):
+        smaller = history.without(place) if place < len(history.steps) else history
+        try:
+            await check_truth(harness, smaller)
+        except AssertionError as error:
+            history, found = smaller, error
+    if found is not None:
+        raise found
+
+
+async def check_truth(harness: stages.Harness, history: History) -> None:
+    reader = PerfectReader(greedy="greedy" in history.features, careless="careless" in history.features)
+    player = Player(harness, await harness.start_history(reader), history)
+    if "publish" in history.features:
+        await player.command(
+            "policy", SetPolicy(level="scope", policy=Policy(publish_profile="session_end")), on_day(-1)
+        )
+    for step in history.steps:
+        await player.play(step)
+    faults = [fault async for fault in player.faults()]
+    assert not faults, "\n  ".join(["; ".join(faults), str(history), *player.log()])
+
+
+class Player:
+    def __init__(self, harness: stages.Harness, owner: stages.History, history: History) -> None:
+        self._harness = harness
+        self._owner = owner
+        self._history = history
+        self._scope = ScopeFilter(user_id=owner.scope.user_id)
+        self._refused: list[str] = []
+
+    async def play(self, step: Step) -> None:
+        if isinstance(step, Turn):
+            await self._say(step)
+        elif step.kind == "timer":
+            await self._owner.run_timer(now=step.arrives)
+        else:
+            await self.command(step.name, await self._payload(step), step.arrives)
+
+    async def _say(self, step: Turn) -> None:
+        reader = self._harness.models.reader
+        assert isinstance(reader, PerfectReader)
+        reader.extractions[step.name] = [_extraction(one) for one in step.said]
+        scope = self._owner.scope.model_copy(update={"run_id": RUN if step.in_run else None})
+        turn = TurnRecord(
+            turn_id=step.name,
+            scope=scope,
+            messages=tuple(Message(role="user", content=one.text) for one in step.said),
+            occurred_at=step.at + timedelta(hours=8 * step.ahead),
+            speaker=NAME,
+            recalled=step.recalled,
+            immutable=step.immutable,
+        )
+        await self._owner.publish_turn(turn, now=step.arrives)
+
+    async def command(self, name: str, payload: CommandPayload, now: datetime) -> None:
+        commit = await self._owner.send_command(name, payload, now=now)
+        if commit is not None and commit.outcome != "done":
+            self._refused.append(f"{name} was {commit.outcome}: {commit.reason} {commit.detail}")
+
+    async def _payload(self, step: Order) -> CommandPayload:  # noqa: PLR0911
+        match step.kind:
+            case "delete":
+                return Delete(fact_ids=(await self._fact(step.topic),))
+            case "delete_key":
+                assert step.topic is not None
+                return DeleteAll(key=step.topic[1])
+            case "correct":
+                return Correct(edit=_edit(await self._fact(step.topic), step.said))
+            case "update":
+                return Update(edits=(_edit(await self._fact(step.topic), step.said),))
+            case "confirm" | "reject":
+                assert step.of is not None
+                (turn,) = (one for one in self._history.steps if one.name == step.of and isinstance(one, Turn))
+                async with self._harness.pool.connection() as conn:
+                    waiting = await pending(conn, self._scope, self._harness.now)
+                said = {(one.meaning.topic, one.meaning.holds) for one in turn.said}
+                found = [one.fact.fact_id for one in waiting if _is_about(one.fact, said)]
+                assert found, self._told(f"nothing of {step.of} waits for {step.name}")
+                return Confirm(fact_ids=tuple(found)) if step.kind == "confirm" else Reject(fact_ids=tuple(found))
+            case "undo":
+                return Undo(source_id=step.of)
+            case "import":
+                return Import(fact=_imported(step))
+            case "promote":
+                return Promote(source=Scope(user_id=self._owner.scope.user_id, run_id=RUN))
+            case _:
+                return EndSession()
+
+    async def _fact(self, topic: Topic | None) -> UUID:
+        async with self._harness.pool.connection() as conn:
+            listed = await facts(conn, self._scope, at=self._harness.now)
+        found = [one.fact_id for one in listed if (said := _holding(one)) and said.topic == topic]
+        assert found, self._told(f"{topic} is not listed")
+        return found[0]
+
+    async def faults(self) -> Any:
+        """What readers show that is not so, now and as of earlier times."""
+        for refused in self._refused:
+            yield refused
+        steps, now = self._history.steps, self._harness.now
+        truths = [truth_after(steps[: place + 1]) for place in range(len(steps))]
+        if not truths:
+            return
+        asked = list(_asked_times(truths, is_one_fact=self._is_one_fact(truths[-1])))
+        rows = await self._harness.rows(
+            AS_OF, [at for _, at, _ in asked], [at for _, _, at in asked], self._owner.scope.user_id
+        )
+        for place, (truth, believed, true_at) in enumerate(asked, 1):
+            found, expected = (
+                _claims((text, subject) for at, text, subject in rows if at == place),
+                truth.claims(true_at),
+            )
+            asked_for = f"believed {believed:%m-%d %H:%M}, true {true_at:%m-%d %H:%M}"
+            if fault := _differ(asked_for, found, expected, with_details=False):
+                yield fault
+        truth = truths[-1]
+        expected = claims_of(truth.open())
+        async with self._harness.pool.connection() as conn:
+            listed = await facts(conn, self._scope, at=now)
+            found = _claims((one.text, one.subject) for one in listed)
+            if fault := _differ("facts", found, expected, with_details=not self._is_one_fact(truth)):
+                yield fault
+            waiting = [read(one.fact.text, one.fact.subject) for one in await pending(conn, self._scope, now)]
+            waits = {(one.topic, "holds" if one.holds else one.form) for one in waiting if one}
+            if fault := _differ("pending", waits, truth.waiting()):
+                yield fault
+
+    def _is_one_fact(self, truth: Truth) -> bool:
+        """Whether a value holds again after it had ended, which is one fact where that end is told last."""
+        topics = [one.topic for one in truth.episodes()]
+        return "late" in self._history.features and len(set(topics)) < len(topics)
+
+    def log(self) -> Iterator[str]:
+        for commit in self._owner.commits:
+            for event in commit.model_dump(mode="json")["events"]:
+                yield f"  -> {commit.source_id} {told_event(event)}"
+
+    def _told(self, fault: str) -> str:
+        return "\n  ".join([fault, str(self._history), *self.log()])
+
+
+def told_event(event: Any) -> str:
+    decision, fact = event["decision"], event.get("fact") or event.get("statement")
+    marks = [decision["by"], decision.get("verdict"), decision.get("guard")]
+    ended = f" ended {event['ended_at'][:10]}" if event.get("ended_at") else ""
+    flag = " unresolved" if event.get("unresolved") else ""
+    flag += f" moved ends: {len(event['moved_ends'])}" if event.get("moved_ends") else ""
+    said = " ".join(one for one in marks if one)
+    return f"{event['event']} ({said}){ended}{flag} {fact['text'] if fact else ''}"
+
+
+def _asked_times(truths: list[Truth], *, is_one_fact: bool) -> Iterator[tuple[Truth, datetime, datetime]]:
+    """Each state of knowledge, about its own time and two others at which something began, ended or was said."""
+    times = sorted({one.now for one in truths} | {
+        at for one in truths[-1].episodes() for at in (one.begins, one.last) if at
+    })  # fmt: skip
+    for place, truth in enumerate(truths):
+        believed = truth.now + timedelta(seconds=1)
+        if is_one_fact:  # a value said on two days is one fact: only the end is known
+            yield truths[-1], truths[-1].now + timedelta(seconds=1), truths[-1].now + timedelta(seconds=1)
+            return
+        if truths[-1].run is not None:  # a value that is said on two days is one fact, whatever is promoted later
+            yield truth, believed, believed
+            continue
+        for at in dict.fromkeys((truth.now, times[place * 2 % len(times)], times[-1 - place * 3 % len(times)])):
+            yield truth, believed, at + timedelta(minutes=1)
+
+
+def _differ(reader: str, found: set[Any], expected: set[Any], *, with_details: bool = True) -> str | None:
+    if not with_details:
+        found, expected = ({claim[:3] for claim in claims} for claims in (found, expected))
+    if found == expected:
+        return None
+    return f"{reader}: shown {_listed(found - expected)}, missing {_listed(expected - found)}"
+
+
+def _listed(claims: set[Any]) -> list[str]:
+    return sorted(one if isinstance(one, str) else " ".join(map(str, one)) for one in claims)
+
+
+def _claims(facts: Iterator[tuple[str, str | None]]) -> set[Claim]:
+    said = [read(text, subject) or text for text, subject in facts]
+    assert all(isinstance(one, Meaning) for one in said), said
+    return claims_of(one for one in said if isinstance(one, Meaning) and one.holds)
+
+
+def _holding(fact: Any) -> Meaning | None:
+    meaning = read(fact.text, fact.subject)
+    return meaning if meaning and meaning.holds else None
+
+
+def _is_about(fact: Any, said: set[tuple[Topic, bool]]) -> bool:
+    meaning = read(fact.text, fact.subject)
+    return meaning is not None and (meaning.topic, meaning.holds) in said
+
+
+def _edit(fact_id: UUID, said: Said | None) -> Edit:
+    assert said is not None
+    return Edit(fact_id=fact_id, text=said.text, key=said.meaning.key, value=said.meaning.value)
+
+
+def _imported(step: Order) -> ImportedFact:
+    assert step.said is not None
+    meaning = step.said.meaning
+    fact = ImportedFact(
+        text=step.said.text,
+        key=meaning.key,
+        value=meaning.value,
+        category=meaning.slot.category,
+        subject=step.said.subject,
+        true_from=step.true_from,
+        authority="human" if step.human else "extracted",
+    )
+    return fact.model_copy(update={"key": None, "value": None}) if step.said.slotless else fact
+
+
+def _extraction(said: Said) -> dict[str, Any]:
+    meaning = said.meaning
+    near = "far" if said.far else "near"
+    slot: dict[str, Any] = {
+        "key": meaning.key,
+        "value": meaning.value,
+        "single_valued": meaning.slot.single_valued,
+        "category": meaning.slot.category,
+    }
+    return fact_json(
+        said.text,
+        excerpt=meaning.value if said.short else said.text,
+        search_text=f"{near} {meaning.key}: {said.text}",
+        certainty=said.certainty,
+        subject=said.subject,
+        event_time=meaning.begins,
+        valid_until=meaning.until,
+        action_hint="update" if meaning.begins and meaning.holds else HINTS.get(meaning.form, "retract"),
+        **({} if said.slotless else slot),
+    )

@@ -1,0 +1,372 @@
+"""Generates histories: a small world, and what may be said and commanded on a day, given what is known by then.
+
+Each history has the features of one theme: what is rare in one that has a little of everything is common there.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Final, Literal, get_args
+
+from tests.properties.sentences import SLOTS, SUBJECTS, Form, Meaning, Slot
+from tests.properties.steps import Kind, Order, Said, Step, Turn, on_day
+from tests.properties.truth import Statement, Truth, effects, truth_after
+
+Feature = Literal[
+    "end", "denial", "plan", "term", "detail", "again", "doubt", "late", "people", "greedy", "several", "corrected",
+    "immutable", "slotless", "far", "recalled", "ahead", "careless",
+    "delete", "edit", "undo", "settle", "import", "run", "publish", "timer",
+]  # fmt: skip
+FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
+THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
+    (),
+    ("end", "again"),
+    ("end", "again", "people", "greedy"),
+    ("plan", "detail", "timer"),
+    ("term", "again", "timer"),
+    ("denial", "detail", "end"),
+    ("detail", "slotless", "far"),
+    ("doubt", "settle", "end", "denial"),
+    ("doubt", "settle", "late"),
+    ("late", "end", "again"),
+    ("late", "end", "people"),
+    ("recalled", "end", "again"),
+    ("ahead", "end", "again"),
+    ("careless", "detail", "end"),
+    ("doubt", "settle", "detail", "end"),
+    ("immutable", "settle", "detail", "end"),
+    ("late", "detail", "term"),
+    ("immutable", "again", "end"),
+    ("delete", "undo", "end"),
+    ("edit", "undo", "delete"),
+    ("import", "again", "end"),
+    ("run", "end", "immutable"),
+    ("publish", "delete", "edit", "detail"),
+    ("corrected", "several"),
+)
+FORMS: Final[dict[Feature, tuple[str, ...]]] = {
+    "detail": ("detail",),
+    "end": ("end",),
+    "denial": ("denial",),
+    "plan": ("plan", "call_off", "announcement"),
+    "term": ("term",),
+}
+ORDERS: Final[dict[Feature, tuple[Kind, ...]]] = {
+    "delete": ("delete", "delete", "delete_key"),
+    "edit": ("correct", "update"),
+    "settle": ("confirm", "reject"),
+    "undo": ("undo", "undo"),
+    "import": ("import",),
+    "run": ("promote",),
+    "publish": ("publish",),
+    "timer": ("timer",),
+}
+MOST_STEPS: Final = 8
+
+
+@dataclass(frozen=True)
+class History:
+    """The steps in the order in which they arrive; a `greedy` model takes the facts of others for the subject's."""
+
+    steps: tuple[Step, ...]
+    features: frozenset[Feature]
+
+    def __str__(self) -> str:
+        return "\n  ".join([f"features {' '.join(sorted(self.features))}", *map(str, self.steps)])
+
+    def without(self, place: int) -> "History":
+        """The history without one step, and what would then be about nothing."""
+        return self.of((*self.steps[:place], *self.steps[place + 1 :]))
+
+    def of(self, steps: Iterable[Step]) -> "History":
+        """The steps in which there is what a command is about."""
+        kept: list[Step] = []
+        for step in steps:
+            if is_possible(kept, step):
+                kept.append(step)
+        return replace(self, steps=tuple(kept))
+
+
+def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 -- one way out a kind
+    """Whether there is what a command is about."""
+    truth = truth_after(before)
+    if isinstance(step, Turn):  # what comes next is found by the key of what is known
+        keyed = all(is_keyed(truth, one.meaning) for one in step.said if one.slotless)
+        return keyed and all(is_against(truth, one.meaning) for one in step.said if one.certainty != "explicit")
+    match step.kind:
+        case "delete" | "correct" | "update":
+            return truth.current(step.topic) is not None
+        case "import":
+            assert step.said is not None
+            meaning = step.said.meaning
+            known = truth.current(meaning.topic)
+            if truth.held():
+                return False
+            if known is not None:  # without a model only equal words are known to say the same
+                return step.said.text in {one.said.text for one in known.told}
+            others = (one for one in truth.open() if one.topic[:2] == meaning.topic[:2])
+            return not meaning.slot.single_valued or not any(others)
+        case "confirm" | "reject":
+            is_open = any(one.source == step.of for one in truth.held())
+            return is_open and (step.kind == "reject" or len(truth.held()) == 1)
+        case "undo":
+            return any(one.name == step.of for one in before)
+        case "promote":
+            return truth.run is not None
+        case _:
+            return True
+
+
+def is_keyed(truth: Truth, meaning: Meaning) -> bool:
+    """Whether what is known of a value has its key, and a vector near that of other sentences."""
+    known = truth.current(meaning.topic)
+    return known is not None and not (known.told[0].said.slotless or known.told[0].said.far)
+
+
+def is_less_than_known(truth: Truth, meaning: Meaning) -> bool:
+    """Whether more is known of a value than a sentence says of it."""
+    known = truth.current(meaning.topic)
+    return known is not None and bool(known.details - meaning.details)
+
+
+def is_against(truth: Truth, meaning: Meaning, at: datetime | None = None) -> bool:
+    """Whether a sentence would end something that is certain."""
+    statement = Statement(Said(meaning, None), at or truth.now + timedelta(minutes=1), "")
+    return any(one.certain for one, _ in effects(statement, truth.open()))
+
+
+def drawn_history(random: Random) -> History:
+    features = frozenset((*random.choice(THEMES), *random.sample(FEATURES, random.randint(0, 1))))
+    if "late" in features:  # commands count from their arrival
+        features -= {"ahead", "plan", "denial", "delete", "edit", "undo", "import", "run", "publish", "corrected"}
+    if "delete" in features:  # whether a passed term is selected by `delete_all` depends on the timer
+        features -= {"term"}
+    if "corrected" in features:
+        features -= {"immutable", "doubt", "plan"}  # one of a turn that is held leaves the other beside it
+    return _Teller(random, features).tell()
+
+
+class _Teller:
+    def __init__(self, random: Random, features: frozenset[Feature]) -> None:
+        self._random = random
+        self._features = features
+        self._forms = {"state", "change"}.union(*(FORMS.get(one, ()) for one in features))
+        self._people = (
+            random.choice([("user", "Tom"), ("user", "user", "Tom", "Bob")]) if "people" in features else ("user",)
+        )
+        self._slots = random.sample(SLOTS, random.choice([1, 1, 2]))
+        self._subjects = {person: random.choice([one for one in SUBJECTS[person] if one]) for person in SUBJECTS}
+        self._steps: list[Step] = []
+        self._day = 0.0
+
+    def tell(self) -> History:
+        orders = [kind for feature in self._features for kind in ORDERS.get(feature, ())]
+        for _ in range(self._random.randint(3, MOST_STEPS)):
+            self._day += self._random.choice([1, 1, 2, 9] if "late" in self._features else [0.1, 1, 1, 2, 9])
+            kind = self._random.choice(orders) if orders and self._random.random() < 0.4 else None
+            step = self._order(kind) if kind else self._turn()
+            if step is not None:
+                self._steps.append(step)
+        steps = sorted(self._steps, key=lambda step: step.arrives)
+        return History((), self._features).of(steps)
+
+    @property
+    def _now(self) -> datetime:
+        return on_day(self._day)
+
+    def _has(self, feature: Feature, share: float = 0.5) -> bool:
+        return feature in self._features and self._random.random() < share
+
+    def _turn(self) -> Turn | None:
+        truth = truth_after(self._steps)
+        in_run = self._has("run", 0.6)
+        said: list[Said] = []
+        for _ in range(2 if self._has("several") else 1):
+            person, slot = self._random.choice(self._people), self._random.choice(self._slots)
+            if any(one.meaning.topic[:2] == (person, slot.key) for one in said):
+                continue
+            if slot.single_valued and self._has("corrected"):
+                told = {one.topic[2] for one in truth.episodes() if one.topic[:2] == (person, slot.key)}
+                free = [value for value in slot.values if value not in told]
+                if len(free) < 2 or truth.held():
+                    continue
+                wrong, right = self._random.sample(free, 2)
+                said += [
+                    self._said(truth, Meaning(person, slot.key, wrong)),
+                    self._said(truth, Meaning(person, slot.key, right, "correction")),
+                ]
+                continue
+            meaning = self._meaning(truth, person, slot, in_run=in_run)
+            if meaning is not None:
+                said.append(self._said(truth, meaning))
+        if not said:
+            return None
+        days = self._random.choice([2, 5, 12]) if self._has("late") else 0
+        late = timedelta(days=days, minutes=days and 7 * (1 + len(self._steps)))  # no two arrive at once
+        says_less = any(is_less_than_known(truth, one.meaning) for one in said)
+        return Turn(
+            f"t{len(self._steps)}",
+            self._now,
+            self._now + late,
+            tuple(said),
+            immutable=self._has("immutable", 0.4) and not says_less,
+            in_run=in_run,
+            ahead=self._has("ahead"),
+            recalled=self._recalled() if self._has("recalled") else (),
+        )
+
+    def _recalled(self) -> tuple[str, ...]:
+        texts = [one.text for step in self._steps if isinstance(step, Turn) for one in step.said]
+        return (self._random.choice(texts),) if texts else ()
+
+    def _knows(self, truth: Truth, person: str, slot: Slot, value: str) -> bool:
+        return any(one.topic == (person, slot.key, value) for one in truth.open())
+
+    def _meaning(self, truth: Truth, person: str, slot: Slot, *, in_run: bool) -> Meaning | None:
+        if self._has("again"):
+            known = [one.meaning for step in self._steps if isinstance(step, Turn) for one in step.said]
+            again = [one for one in known if not (one.begins or one.until) and one.topic[:2] == (person, slot.key)]
+            if again:
+                return self._random.choice(again)
+        if in_run:
+            options = list(_options(truth.run or Truth(), person, slot, self._now))
+        else:
+            options = list(_options(truth, person, slot, self._now))
+        forms = self._forms - {"detail"} if truth.held() else self._forms  # it leaves what waits as it is
+        allowed = [one for one in options if _names(one) <= forms]
+        return self._random.choice(allowed) if allowed else None
+
+    def _said(self, truth: Truth, meaning: Meaning) -> Said:
+        doubted = is_against(truth, meaning, self._now) and not meaning.details
+        return Said(
+            meaning,
+            self._subjects[meaning.person],
+            wording=self._random.choice([0, 0, 1]),
+            certainty="speculation" if doubted and self._has("doubt", 0.6) else "explicit",
+            slotless=bool(meaning.details) and is_keyed(truth, meaning) and self._has("slotless"),
+            far=meaning.slot.single_valued and meaning.form == "change" and self._has("far"),
+            short=not meaning.details and self._has("recalled"),
+        )
+
+    def _order(self, kind: Kind) -> Order | None:  # noqa: PLR0911 -- one way out a kind
+        truth, name = truth_after(self._steps), f"c{len(self._steps)}"
+        order = Order(name, self._now, kind)
+        known = self._random.choice(truth.open() or [None])
+        match kind:
+            case "delete" | "correct" | "update" if known is None or truth.held():
+                return None
+            case "delete" | "delete_key":
+                return replace(order, topic=known.topic) if known else None
+            case "correct" | "update":
+                assert known is not None
+                told = {one.topic for one in truth.episodes()}
+                free = [v for v in known.meaning.slot.values if (*known.topic[:2], v) not in told]
+                if (
+                    not free
+                    or known.ends
+                    or known.meaning.until
+                    or (kind == "update" and (known.human or known.begins > self._now))
+                ):
+                    return None
+                meaning = Meaning(*known.topic[:2], self._random.choice(free))
+                return replace(order, topic=known.topic, said=Said(meaning, self._subjects[meaning.person]))
+            case "confirm" | "reject":
+                held = [one.source for one in truth.held()] if len(truth.held()) == 1 or kind == "reject" else []
+                return replace(order, of=self._random.choice(held)) if held else None
+            case "undo":
+                steps = [one.name for one in self._steps if self._is_last_word(one)]
+                return replace(order, of=self._random.choice(steps)) if steps else None
+            case "import":
+                return self._import(order, truth)
+            case "promote":
+                return order if truth.run and not self._promoted() else None
+            case _:
+                return order
+
+    def _promoted(self) -> bool:
+        return any(isinstance(one, Order) and one.kind == "promote" for one in self._steps)
+
+    def _import(self, order: Order, truth: Truth) -> Order | None:
+        slot = self._random.choice(self._slots)
+        values = [
+            value for value in slot.values if self._knows(truth, "user", slot, value) or not slot.single_valued
+        ] or ([] if any(one.topic[:2] == ("user", slot.key) for one in truth.episodes()) else slot.values)
+        if not values:
+            return None
+        meaning = Meaning("user", slot.key, self._random.choice(values))
+        said = Said(meaning, self._subjects["user"], slotless=not slot.single_valued and self._random.random() < 0.3)
+        known = truth.current(meaning.topic)
+        if known is not None:  # without a model only equal words are known to say the same
+            plain = [one.said for one in known.told if not (one.meaning.details or one.meaning.until)]
+            if not plain:
+                return None
+            said = replace(plain[0], slotless=said.slotless)
+        true_from = self._now - timedelta(days=self._random.choice([0, 100]))
+        return replace(order, said=said, true_from=true_from, human=self._random.random() < 0.4)
+
+    def _is_last_word(self, step: Step) -> bool:
+        """Whether a step holds, and nothing that came later is about what it is about."""
+        if step.in_run if isinstance(step, Turn) else step.kind in ("publish", "timer", "promote"):
+            return False
+        later = self._steps[self._steps.index(step) + 1 :]
+        if any(isinstance(one, Order) and one.kind == "undo" and one.of == step.name for one in later):
+            return False
+        return not any(self._places(step) & self._places(one) for one in later)
+
+    def _places(self, step: Step) -> set[tuple[str, str]]:
+        if isinstance(step, Turn):
+            return {one.meaning.topic[:2] for one in step.said}
+        if step.of:
+            return self._places(next(one for one in self._steps if one.name == step.of))
+        if step.kind == "delete_key":
+            return {(person, step.topic[1]) for person in SUBJECTS} if step.topic else set()
+        if step.kind == "promote":
+            return {(person, slot.key) for person in SUBJECTS for slot in SLOTS}
+        return {one[:2] for one in (step.topic, step.said and step.said.meaning.topic) if one}
+
+
+def _names(meaning: Meaning) -> set[str]:
+    """The forms that a history needs to have for a sentence."""
+    names: set[str] = {meaning.form}
+    names |= {"plan"} if meaning.begins and meaning.holds else set()
+    names |= {"term"} if meaning.until and meaning.holds else set()
+    return names | ({"detail"} if meaning.details else set())
+
+
+def _options(truth: Truth, person: str, slot: Slot, now: datetime) -> Iterator[Meaning]:
+    """The true things that can be said of a key of a person on a day; saying it may make it so."""
+    here = [one for one in truth.episodes() if one.topic[:2] == (person, slot.key)]
+    held = [one for one in here if one.holds(now) and one.meaning.until is None]
+    plans = [one for one in here if one.begins > now]
+    stays = [one for one in here if one.meaning.until and not one.is_over(now)]
+    is_ending = any(one.ends for one in held)
+
+    def said(value: str, form: Form = "state", **fields: Any) -> Meaning:
+        return Meaning(person, slot.key, value, form, **fields)
+
+    taken = {one.topic[2] for one in (*held, *plans, *stays)}
+    others = [value for value in slot.values if value not in taken]
+    if slot.single_valued and held:
+        if not plans and not is_ending:
+            yield from (said(value, "change") for value in (*others, *others, *others))  # told more often
+            yield from (said(value, begins=_day(now, 20)) for value in others[:1])
+    else:
+        yield from (said(value) for value in others)
+        yield from (said(value, details=frozenset(slot.details[:1])) for value in others)
+    if not stays:
+        yield from (said(value, until=_day(now, 5)) for value in others[-1:])
+    for one in held:
+        value = one.topic[2]
+        yield from (said(value), said(value, "end"), said(value, "denial"))
+        yield from (said(value, details=frozenset({detail})) for detail in slot.details)
+        yield said(value, details=frozenset(slot.details))
+        if not is_ending and not plans:
+            yield said(value, "announcement", until=_day(now, 15))
+    for one in plans:
+        value, begins = one.topic[2], one.meaning.begins
+        yield from (said(value, "call_off", begins=begins), said(value, begins=begins))
+
+
+def _day(now: datetime, days: int) -> datetime:
+    return (now + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0)
