@@ -148,7 +148,6 @@ _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "joke": "left out: it is marked as a joke or irony",
     "quotation": "left out: it quotes words, code or another text",
     "request": "left out: it asks the assistant to do something",
-    "taken_back": "left out: it was taken back in the same turn",
     "undecided": "left out: it states nothing of what was asked",
     "too_long": "left out: it is beyond the length that the rules read of a sentence, a message or a turn",
     "not_taken": "the model took nothing from it",
