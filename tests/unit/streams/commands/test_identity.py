@@ -1,7 +1,7 @@
 """What follows from a change of who is who, for facts and people at random, against rules told pair by pair."""
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from hypothesis import given, settings
@@ -22,7 +22,9 @@ ENDERS: Final = st.lists(st.one_of(st.none(), st.integers(1, SIZE)), min_size=SI
 
 def fact_at(place: int, home: str, ender: int | None) -> StoredFact:
     """A home since a day, and until another one of a later place where there is one."""
-    ends = {} if ender is None else {"status": "superseded", "true_to": day(ender), "superseded_by": UUID(int=ender)}
+    ends: dict[str, Any] = (
+        {} if ender is None else {"status": "superseded", "true_to": day(ender), "superseded_by": UUID(int=ender)}
+    )
     fact = stored_fact(value=home, single_valued=True, true_from=day(place), **ends)
     return replace(fact, fact_id=UUID(int=place))
 
