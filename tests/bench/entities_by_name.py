@@ -1,4 +1,4 @@
-"""`python -m tests.bench.entities_by_name`: what an entity costs that is asked for by name, by the size of its scope."""
+"""`python -m tests.bench.entities_by_name`: what an entity asked for by its name costs, by the size of its scope."""
 
 import asyncio
 import sys
