@@ -109,6 +109,7 @@ class StreamsSettings(PostgresSettings):
     )
     api_key: SecretStr | None = Field(default=None, description="its key; OPENAI_API_KEY is read if unset")
     chat_model: str = Field(default="gpt-4.1-mini", description="model that extracts and resolves")
+    resolve_model: str | None = Field(default=None, description="model that resolves; `chat_model` unless set")
     embedding_model: str = Field(default="text-embedding-3-small", description="model that embeds")
     embedding_dimensions: int | None = Field(
         default=None, ge=1, le=4000, description="for models that can shorten vectors"

@@ -129,16 +129,18 @@ async def neighbours(
     if not 1 <= hops <= MAX_HOPS:
         raise QueryError(f"hops is {hops}: give 1 or {MAX_HOPS}")
     scope = ScopeFilter.of_scope(entity.scope)
-    known = await relations(conn, scope, mirrors=True, as_of=as_of)
     paths: dict[UUID, list[EntityRelation]] = {entity.entity_id: []}
+    ends = [entity.entity_id]
     for _ in range(hops):
         # The shortest paths to what none leads to yet; among equal ones those of relations that were learned first.
         further: dict[UUID, list[EntityRelation]] = {}
-        for end, path in paths.items():
+        known = await relations(conn, scope, subject_ids=ends, mirrors=True, as_of=as_of)
+        for end in ends:
             for relation in known:
                 if relation.subject_id == end and relation.object_id not in paths:
-                    further.setdefault(relation.object_id, [*path, relation])
+                    further.setdefault(relation.object_id, [*paths[end], relation])
         paths |= further
+        ends = list(further)
     found = {one.entity_id: one for one in await _entities(conn, scope, list(paths))}
     return [
         Neighbour(entity=found[reached], hops=len(path), path=path)

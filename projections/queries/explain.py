@@ -25,7 +25,7 @@ from mnemolog.projections.queries.trace import (
 from mnemolog.projections.queries.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities import Comparison, ResolutionStep, Role
+from mnemolog.schemas.entities import ResolutionStep, Role
 from mnemolog.schemas.entity_events import FactLinked
 from mnemolog.schemas.events import FactsMerged, MemoryEvent
 
@@ -35,8 +35,9 @@ class FactEvent:
     """One event: `candidates` are the known facts that the decision weighed, `[{fact_id, similarity}]`.
 
     `undone` says that it is not in effect any more. An undo is about no single fact. `moved_ends` are the facts that
-    the event gave another end, or none, `[{fact_id, ender, ended_at, ended_by, unresolved}]`. `promoted_from` is the
-    fact of another scope whose statement led to it: in the history of that one `fact_id` is what it was promoted to.
+    the event gave another end, or none, `[{fact_id, ender, ended_at, ended_by, unresolved, beside}]`. `promoted_from`
+    is the fact of another scope whose statement led to it: in the history of that one `fact_id` is what it was
+    promoted to.
     """
 
     event_id: UUID
@@ -161,10 +162,8 @@ class EntityDecision:
 class LinkedEntity:
     """An entity that a fact names: `said` is how, None for "the user"; `step` found it among `compared` others.
 
-    These were found by their words, or by `compared_by`.
-
-    `reason` is that of the model, where it was asked which entity the name means. `changes` are what
-    persons decided about it since: renames, merges, splits and others, the oldest first.
+    `reason` is that of the model, where it was asked which entity the name means, or what speaks against the others.
+    `changes` are what persons decided about it since: renames, merges, splits and others, the oldest first.
     """
 
     entity_id: UUID
@@ -173,7 +172,6 @@ class LinkedEntity:
     said: str | None
     step: ResolutionStep
     compared: list[str]
-    compared_by: Comparison | None = None
     changes: list[EntityDecision] = field(default_factory=list)
     reason: str | None = None
 
@@ -219,7 +217,9 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
     named_ids = {*fact_ids_of_event(event), *(other for one in later for other in (*one.targets, one.fact_id) if other)}
-    named_ids |= {UUID(moved["ender"]) for one in later for moved in one.moved_ends}
+    named_ids |= {
+        UUID(named) for one in later for moved in one.moved_ends for named in (moved["ender"], *moved.get("beside", ()))
+    }
     texts = await fact_texts(conn, fact.scope, named_ids)
     repeated = await (await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})).fetchall()
     repetitions = [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in repeated]
@@ -272,7 +272,6 @@ async def _linked_entities(
             said=link.name,
             step=link.step,
             compared=[names[other] for other in link.compared if other in names],
-            compared_by=link.compared_by,
             changes=changes.get(link.entity_id, []),
             reason=link.reason,
         )

@@ -36,7 +36,12 @@ from mnemolog.projections.rebuild.swap import (
     was_made_by_this_program,
 )
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.entity_writer import all_derived_entities, derive_entities
+from mnemolog.projections.write.entity_writer import (
+    all_derived_entities,
+    all_shown_entities,
+    derive_entities,
+    show_entities,
+)
 from mnemolog.projections.write.row_writer import profile_batches, refresh_profiles
 
 MAX_CATCH_UPS: Final = 20
@@ -188,6 +193,8 @@ async def _finish_tables(url: str, connection: RowConnection, report: ProgressCa
     await run_jobs(url, (_statement_job(_SQL["analyze"].format(table=table)) for table in tables), lambda *_: None)
     for entity_ids in await all_derived_entities(connection):
         await derive_entities(connection, entity_ids)
+    shown = [partial(show_entities, entity_ids=batch) for batch in await all_shown_entities(connection)]
+    await run_jobs(url, shown, lambda *_: None)
     batches = await profile_batches(connection)
     await run_jobs(url, (partial(refresh_profiles, scopes=batch) for batch in batches), _reporter(report, "profiles"))
 

@@ -176,8 +176,12 @@ WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: update_entities
 -- Give entities their current names, types and states.
-UPDATE entities
-SET name = derived.name, type = derived.type, status = derived.status, merged_into = derived.merged_into
+UPDATE entities SET
+    name = derived.name,
+    type = derived.type,
+    status = derived.status,
+    merged_into = derived.merged_into,
+    shown_name = CASE WHEN derived.status = 'active' THEN entities.shown_name END
 FROM unnest(
     %(entity_id)s::uuid [], %(name)s::text [], %(type)s::text [], %(status)s::text [], %(merged_into)s::uuid []
 ) AS derived (entity_id, name, type, status, merged_into)
@@ -186,14 +190,16 @@ WHERE entities.entity_id = derived.entity_id
     IS DISTINCT FROM (derived.name, derived.type, derived.status, derived.merged_into);
 
 -- name: update_aliases
--- Say which names of entities are current.
-UPDATE entity_aliases SET is_current = derived.is_current
+-- Give the names of entities to the entities that have them now. A name that none has is shown to nobody.
+UPDATE entity_aliases SET
+    current_id = derived.current_id,
+    shown = CASE WHEN derived.current_id IS NOT NULL THEN entity_aliases.shown END
 FROM unnest(
-    %(entity_id)s::uuid [], %(kind)s::text [], %(key)s::text [], %(event_id)s::uuid [], %(is_current)s::boolean []
-) AS derived (entity_id, kind, key, event_id, is_current)
+    %(entity_id)s::uuid [], %(kind)s::text [], %(key)s::text [], %(event_id)s::uuid [], %(current_id)s::uuid []
+) AS derived (entity_id, kind, key, event_id, current_id)
 WHERE (entity_aliases.entity_id, entity_aliases.kind, entity_aliases.key, entity_aliases.event_id)
     = (derived.entity_id, derived.kind, derived.key, derived.event_id)
-    AND entity_aliases.is_current <> derived.is_current;
+    AND entity_aliases.current_id IS DISTINCT FROM derived.current_id;
 
 -- name: update_links
 -- Say which entities splits have moved facts to.
@@ -204,16 +210,222 @@ FROM unnest(
 WHERE (fact_entities.fact_id, fact_entities.entity_id) = (derived.fact_id, derived.entity_id)
     AND fact_entities.moved_to IS DISTINCT FROM derived.moved_to;
 
+-- name: update_current_links
+-- Let the links to these entities lead to what the entities are now.
+UPDATE fact_entities SET current_id = derived.current_id
+FROM (
+    SELECT
+        link.fact_id, link.entity_id, link.role, link.event_id,
+        CASE
+            WHEN e.status <> 'forgotten' AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = link.told_by)
+                THEN e.head_id
+        END AS current_id
+    FROM fact_entities AS link
+    INNER JOIN entities AS e ON e.entity_id = coalesce(link.moved_to, link.entity_id)
+    WHERE link.entity_id = ANY(%(entity_ids)s::uuid [])
+) AS derived
+WHERE (fact_entities.fact_id, fact_entities.entity_id, fact_entities.role, fact_entities.event_id)
+    = (derived.fact_id, derived.entity_id, derived.role, derived.event_id)
+    AND fact_entities.current_id IS DISTINCT FROM derived.current_id;
+
+-- name: update_hidden_facts
+-- Say of these facts, and of those that they took the place of, whether they are hidden; gives the facts that changed.
+UPDATE facts SET is_hidden = NOT is_hidden
+WHERE (
+    fact_id = ANY(%(fact_ids)s::uuid [])
+    OR superseded_by = ANY(%(fact_ids)s::uuid [])
+    OR fact_id = ANY(ARRAY(
+        SELECT former.fact_id FROM former_states AS former WHERE former.event_id = ANY(%(event_ids)s::uuid [])
+    ))
+) AND is_hidden <> fact_is_hidden(fact_id)
+RETURNING fact_id;
+
+-- name: hide_all_facts
+-- Mark every hidden fact.
+UPDATE facts SET is_hidden = true
+WHERE status NOT IN ('active', 'pending_confirmation') AND NOT is_hidden AND fact_is_hidden(fact_id);
+
+-- name: active_entities
+-- Every entity that readers may see.
+SELECT entity_id FROM entities WHERE status = 'active' ORDER BY entity_id;
+
+-- name: update_ties
+-- Let the ties of these entities and to them name whom they are to now: of a holder that was merged the other one, and
+-- where a split has moved all that told the tie the new one.
+UPDATE entity_aliases SET current_key = derived.current_key
+FROM (
+    SELECT
+        tie.entity_id, tie.key, tie.event_id,
+        left(tie.key, -36) || holder.head_id::text AS current_key
+    FROM entity_aliases AS tie
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN count(*) = count(whose.moved_to) THEN min(whose.moved_to::text)::uuid END AS holder_id
+        FROM facts
+        INNER JOIN fact_entities AS named ON facts.fact_id = named.fact_id
+        INNER JOIN fact_entities AS whose ON facts.fact_id = whose.fact_id
+        WHERE facts.owner = tie.owner AND facts.source_id = tie.source_id
+            AND named.entity_id = tie.entity_id AND whose.entity_id = holder_of_tie(tie.key)
+    ) AS moved
+    INNER JOIN entities AS holder ON holder.entity_id = coalesce(moved.holder_id, holder_of_tie(tie.key))
+    WHERE tie.kind = 'tie'
+        AND (tie.entity_id = ANY(%(entity_ids)s::uuid []) OR holder_of_tie(tie.key) = ANY(%(entity_ids)s::uuid []))
+) AS derived
+WHERE (entity_aliases.entity_id, entity_aliases.kind, entity_aliases.key, entity_aliases.event_id)
+    = (derived.entity_id, 'tie', derived.key, derived.event_id)
+    AND entity_aliases.current_key <> derived.current_key;
+
+-- name: update_shown_names
+-- Say what readers see of the names of these entities, and of entities that a repetition told of a fact first. A fact
+-- tells a name where it names the entity and has the name in its words. Where no fact does, the facts of the turn tell it
+-- that gave the name: those that name the entity if there are any, with the name in their words if there are any; the
+-- user is called by what is no word of the turn: by who speaks, or by what was told before.
+WITH heads AS (
+    SELECT e.head_id FROM entities AS e WHERE e.entity_id = ANY(%(entity_ids)s::uuid [])
+    UNION
+    SELECT link.current_id
+    FROM fact_entities AS link
+    WHERE link.told_by = ANY(%(repetitions)s::uuid [])
+        AND NOT EXISTS (
+            SELECT FROM fact_entities AS other
+            WHERE other.fact_id = link.fact_id AND other.current_id = link.current_id AND other.told_by IS NULL
+        )
+)
+
+UPDATE entity_aliases SET shown = derived.shown
+FROM (
+    SELECT
+        n.entity_id, n.kind, n.key, n.event_id,
+        CASE
+            WHEN
+                EXISTS (
+                    SELECT
+                    FROM fact_entities AS link
+                    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = link.fact_id OFFSET 0) AS f
+                    WHERE link.current_id = n.current_id
+                        AND NOT f.is_hidden
+                        AND has_name(concat_ws(' ', f.text, f.subject, f.excerpt, f.value), n.alias)
+                )
+                OR (own.is_user AND EXISTS (
+                    SELECT FROM scopes WHERE {{same_scope scopes n}} AND scopes.speakers @> ARRAY[n.alias]
+                ))
+                OR (
+                    SELECT bool_or(NOT said.is_hidden AND (said.has_it OR NOT own.is_user))
+                    FROM (
+                        SELECT
+                            of_turn.is_hidden, of_turn.has_it,
+                            rank() OVER (ORDER BY of_turn.is_linked DESC, of_turn.has_it DESC) AS place
+                        FROM (
+                            SELECT
+                                f.is_hidden,
+                                has_name(concat_ws(' ', f.text, f.subject, f.excerpt, f.value), n.alias) AS has_it,
+                                EXISTS (
+                                    SELECT FROM fact_entities AS link
+                                    WHERE link.fact_id = f.fact_id AND link.current_id = n.current_id
+                                ) AS is_linked
+                            FROM facts AS f
+                            WHERE f.owner = n.owner AND f.source_id = n.source_id
+                        ) AS of_turn
+                    ) AS said
+                    WHERE said.place = 1
+                )
+                THEN n.alias
+            WHEN n.kind = 'user' THEN 'the user'
+            WHEN
+                n.current_id <> n.entity_id
+                OR EXISTS (SELECT FROM entity_changes AS given WHERE given.event_id = n.event_id)
+                THEN n.alias
+        END AS shown
+    FROM entity_aliases AS n
+    CROSS JOIN LATERAL (
+        SELECT EXISTS (
+            SELECT FROM entity_aliases AS other WHERE other.current_id = n.current_id AND other.kind = 'user'
+        ) AS is_user
+    ) AS own
+    WHERE n.current_id IN (SELECT heads.head_id FROM heads)
+    OFFSET 0
+) AS derived
+WHERE (entity_aliases.entity_id, entity_aliases.kind, entity_aliases.key, entity_aliases.event_id)
+    = (derived.entity_id, derived.kind, derived.key, derived.event_id)
+    AND entity_aliases.shown IS DISTINCT FROM derived.shown;
+
+-- name: show_told_names
+-- Show hidden names that these facts tell of entities that they name, and those by which users of these scopes speak.
+UPDATE entity_aliases SET shown = entity_aliases.alias
+FROM (
+    SELECT n.entity_id, n.kind, n.key, n.event_id
+    FROM fact_entities AS link
+    INNER JOIN facts AS f ON link.fact_id = f.fact_id
+    INNER JOIN entity_aliases AS n ON link.current_id = n.current_id
+    WHERE link.fact_id = ANY(%(fact_ids)s::uuid [])
+        AND NOT f.is_hidden
+        AND n.shown IS DISTINCT FROM n.alias
+        AND has_name(concat_ws(' ', f.text, f.subject, f.excerpt, f.value), n.alias)
+    UNION
+    SELECT n.entity_id, n.kind, n.key, n.event_id
+    FROM unnest({{scope_arrays}}) AS asked ({{scope_ids}})
+    INNER JOIN scopes ON {{same_scope scopes asked}}
+    INNER JOIN entity_aliases AS own ON {{same_scope own asked}} AND own.head = '@user' AND own.kind = 'user'
+    INNER JOIN entity_aliases AS n ON own.current_id = n.current_id
+    WHERE n.shown IS DISTINCT FROM n.alias AND scopes.speakers @> ARRAY[n.alias]
+) AS told
+WHERE (entity_aliases.entity_id, entity_aliases.kind, entity_aliases.key, entity_aliases.event_id)
+    = (told.entity_id, told.kind, told.key, told.event_id);
+
+-- name: update_shown_entities
+-- Say under which name readers see these entities, and the entities that these facts or the users of these scopes are:
+-- the user, and an entity that a fact names, or the turn that it came of told, and that was not taken back.
+UPDATE entities SET shown_name = derived.shown_name
+FROM (
+    SELECT
+        e.entity_id,
+        CASE WHEN
+            EXISTS (SELECT FROM entity_aliases AS own WHERE own.current_id = e.entity_id AND own.kind = 'user')
+            OR EXISTS (
+                SELECT
+                FROM fact_entities AS link
+                CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = link.fact_id OFFSET 0) AS f
+                WHERE link.current_id = e.entity_id AND NOT f.is_hidden
+            )
+            OR (
+                NOT EXISTS (SELECT FROM fact_entities AS link WHERE link.current_id = e.entity_id)
+                AND EXISTS (
+                    SELECT FROM facts AS f
+                    WHERE f.owner = e.owner AND f.source_id = e.source_id AND NOT f.is_hidden
+                )
+            )
+        THEN (
+            SELECT coalesce(
+                min(e.name) FILTER (WHERE has_name(n.shown, e.name)),
+                (array_agg(n.shown ORDER BY n.kind = 'user', n.recorded_at, n.place, n.kind, n.key))[1],
+                concat_ws(' ', 'unnamed', nullif(e.type, 'other'))
+            )
+            FROM entity_aliases AS n
+            WHERE n.current_id = e.entity_id AND n.shown IS NOT NULL
+        ) END AS shown_name
+    FROM entities AS e
+    WHERE e.status = 'active' AND e.entity_id IN (
+        SELECT one.head_id FROM entities AS one WHERE one.entity_id = ANY(%(entity_ids)s::uuid [])
+        UNION
+        SELECT link.current_id FROM fact_entities AS link WHERE link.fact_id = ANY(%(fact_ids)s::uuid [])
+        UNION
+        SELECT own.current_id
+        FROM unnest({{scope_arrays}}) AS asked ({{scope_ids}})
+        INNER JOIN entity_aliases AS own ON {{same_scope own asked}} AND own.head = '@user' AND own.kind = 'user'
+    )
+    OFFSET 0
+) AS derived
+WHERE entities.entity_id = derived.entity_id AND entities.shown_name IS DISTINCT FROM derived.shown_name;
+
 -- name: entities_by_id
 -- These entities, of any scope, each with the names that it has now and readers see.
 SELECT
     e.entity_id, {{scope_ids e}},
-    coalesce((SELECT shown.name FROM shown_entities AS shown WHERE shown.entity_id = e.entity_id), 'unnamed') AS name,
+    coalesce(e.shown_name, 'unnamed') AS name,
     e.type, e.status, e.merged_into,
     ARRAY(
-        SELECT jsonb_build_object('text', named.alias, 'kind', named.kind, 'key', named.key)
-        FROM shown_entity_names AS named
-        WHERE named.entity_id = e.entity_id
+        SELECT jsonb_build_object('text', named.shown, 'kind', named.kind, 'key', named.key)
+        FROM entity_aliases AS named
+        WHERE named.current_id = e.entity_id AND named.shown IS NOT NULL
         ORDER BY named.recorded_at, named.place, named.kind, named.key
     ) AS aliases
 FROM entities AS e
@@ -224,18 +436,32 @@ WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 SELECT
     f.fact_id,
     count(*) OVER () AS total
-FROM current_entity_links AS link
+FROM fact_entities AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
-WHERE link.entity_id = %(entity_id)s AND f.status IN ('active', 'pending_confirmation')
+WHERE link.current_id = %(entity_id)s AND f.status IN ('active', 'pending_confirmation')
 GROUP BY f.fact_id
 ORDER BY f.fact_id
 LIMIT %(limit)s;
 
 -- name: naming_facts
--- The facts among these that name an entity now.
-SELECT DISTINCT fact_id
-FROM current_entity_links
-WHERE entity_id = %(entity_id)s AND fact_id = ANY(%(fact_ids)s::uuid []);
+-- The facts among these that name an entity now, and so do their former versions: what was merged or corrected into them.
+WITH RECURSIVE versions AS (
+    SELECT unnest(%(fact_ids)s::uuid []) AS fact_id
+    UNION
+    SELECT former.fact_id
+    FROM versions
+    CROSS JOIN LATERAL (
+        SELECT old.fact_id
+        FROM facts AS old
+        WHERE old.superseded_by = versions.fact_id AND old.status = 'superseded' AND old.believed_to IS NOT NULL
+        OFFSET 0
+    ) AS former
+)
+
+SELECT DISTINCT link.fact_id
+FROM versions
+INNER JOIN fact_entities AS link ON versions.fact_id = link.fact_id
+WHERE link.current_id = %(entity_id)s;
 
 -- name: selected_changes
 -- The changes of exactly a scope that one source or event made, or the summaries in effect that a model or a prompt

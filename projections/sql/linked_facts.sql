@@ -20,8 +20,8 @@ SELECT
     f.fact_id, f.subject, f.true_from,
     ARRAY(
         SELECT jsonb_build_object('entity_id', named.entity_id, 'role', link.role)
-        FROM (SELECT DISTINCT entity_id, role FROM current_entity_links WHERE fact_id = f.fact_id) AS link
-        INNER JOIN entities AS named ON link.entity_id = named.entity_id
+        FROM (SELECT DISTINCT current_id, role FROM fact_entities WHERE fact_id = f.fact_id) AS link
+        INNER JOIN entities AS named ON link.current_id = named.entity_id
         WHERE named.status = 'active'
         ORDER BY link.role DESC, named.recorded_at, named.ordinal, named.entity_id -- the subject first
     ) AS links,
@@ -49,8 +49,8 @@ SELECT
         ) AS whom
         INNER JOIN entities AS one ON who.entity_id = one.entity_id
         INNER JOIN entities AS other ON whom.entity_id = other.entity_id
-        INNER JOIN entities AS subject ON coalesce(one.merged_into, one.entity_id) = subject.entity_id
-        INNER JOIN entities AS object ON coalesce(other.merged_into, other.entity_id) = object.entity_id
+        INNER JOIN entities AS subject ON one.head_id = subject.entity_id
+        INNER JOIN entities AS object ON other.head_id = object.entity_id
         WHERE parts.whole = f.fact_id
             AND subject.status = 'active' AND object.status = 'active' AND subject.entity_id <> object.entity_id
         ORDER BY parts.fact_id <> f.fact_id, said.recorded_at, known.ordinal, known.relation_id
@@ -64,8 +64,8 @@ SELECT
     e.entity_id, e.name, e.type,
     ARRAY(
         SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
-        FROM current_entity_names AS alias
-        WHERE alias.entity_id = e.entity_id
+        FROM entity_aliases AS alias
+        WHERE alias.current_id = e.entity_id
         ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
         LIMIT %(aliases)s
     ) AS aliases
@@ -73,6 +73,6 @@ FROM entities AS e
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid [])
     OR e.entity_id IN (
         SELECT holder_of_tie(tie.current_key)
-        FROM current_entity_names AS tie
-        WHERE tie.entity_id = ANY(%(entity_ids)s::uuid []) AND tie.kind = 'tie'
+        FROM entity_aliases AS tie
+        WHERE tie.current_id = ANY(%(entity_ids)s::uuid []) AND tie.kind = 'tie'
     );

@@ -188,7 +188,7 @@ CREATE OR REPLACE FUNCTION memory.relationship_rows() RETURNS TABLE (
     object text,
     is_active boolean,
     is_mirror boolean,
-    strength text,
+    strength double precision,
     since timestamptz,
     until timestamptz,
     recorded_at timestamptz,
@@ -198,9 +198,11 @@ CREATE OR REPLACE FUNCTION memory.relationship_rows() RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10000 AS $$
 SELECT
     {{shown_scope s}}, r.subject_id, r.subject, r.predicate, r.object_id, r.object, r.is_active, r.is_mirror,
-    r.strength, r.since, r.until, r.recorded_at, r.evidence, r.endings
+    mnemolog.relation_strength(r.strength, r.evidence), r.since, r.until, r.recorded_at, r.evidence, r.endings
 FROM mnemolog.scopes AS s
-CROSS JOIN LATERAL mnemolog.shown_relations_of_scope({{scope_ids s}}) AS r
+CROSS JOIN LATERAL mnemolog.shown_relations(
+    ARRAY(SELECT known.relation_id FROM mnemolog.relationships AS known WHERE {{same_scope known s}})
+) AS r
 $$;
 COMMENT ON FUNCTION memory.relationship_rows IS 'The rows of the view memory.relationships.';
 
@@ -218,7 +220,9 @@ fact_id uuid,
 text text,
 key text,
 value text,
+value_json jsonb,
 category text,
+more_categories text [],
 importance double precision,
 certainty text,
 confidence double precision,
@@ -265,17 +269,21 @@ CREATE OR REPLACE FUNCTION memory.entity_rows() RETURNS TABLE (
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
 SELECT
-    e.entity_id, {{shown_scope s}}, e.name, e.type,
+    e.entity_id, {{shown_scope s}}, e.shown_name, e.type,
     EXISTS (
-        SELECT FROM mnemolog.current_entity_names AS n
-        WHERE n.entity_id = e.entity_id AND n.kind = 'user'
+        SELECT FROM mnemolog.entity_aliases AS n
+        WHERE n.current_id = e.entity_id AND n.kind = 'user'
     ),
-    ARRAY(SELECT t.twin_id FROM mnemolog.shown_entity_twins AS t WHERE t.entity_id = e.entity_id ORDER BY t.twin_id),
+    ARRAY(
+        SELECT t.twin_id FROM mnemolog.current_entity_twins AS t WHERE t.entity_id = e.entity_id AND t.is_shown
+        ORDER BY t.twin_id
+    ),
     e.source_id, e.recorded_at, written.summary, written.version,
     written.changed > 0
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.shown_entities AS e USING ({{scope_ids}})
+INNER JOIN mnemolog.entities AS e USING ({{scope_ids}})
 LEFT JOIN LATERAL mnemolog.summary_of_entity(e.entity_id) AS written ON true
+WHERE e.shown_name IS NOT NULL
 $$;
 COMMENT ON FUNCTION memory.entity_rows IS 'The rows of the view memory.entities.';
 
@@ -296,10 +304,11 @@ CREATE OR REPLACE FUNCTION memory.entity_alias_rows() RETURNS TABLE (
     recorded_at timestamptz
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
-SELECT n.entity_id, {{shown_scope s}}, n.alias, n.kind, n.recorded_at
+SELECT e.entity_id, {{shown_scope s}}, n.shown, n.kind, n.recorded_at
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.shown_entities AS e USING ({{scope_ids}})
-INNER JOIN mnemolog.shown_entity_names AS n ON e.entity_id = n.entity_id
+INNER JOIN mnemolog.entities AS e USING ({{scope_ids}})
+INNER JOIN mnemolog.entity_aliases AS n ON e.entity_id = n.current_id
+WHERE e.shown_name IS NOT NULL AND n.shown IS NOT NULL
 $$;
 COMMENT ON FUNCTION memory.entity_alias_rows IS 'The rows of the view memory.entity_aliases.';
 
@@ -317,10 +326,11 @@ CREATE OR REPLACE FUNCTION memory.fact_entity_rows() RETURNS TABLE (
     role text
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 100000 AS $$
-SELECT link.fact_id, e.entity_id, {{shown_scope s}}, link.role
+SELECT DISTINCT link.fact_id, e.entity_id, {{shown_scope s}}, link.role
 FROM mnemolog.scopes AS s
-INNER JOIN mnemolog.shown_entities AS e USING ({{scope_ids}})
-INNER JOIN mnemolog.current_entity_links AS link ON e.entity_id = link.entity_id
+INNER JOIN mnemolog.entities AS e USING ({{scope_ids}})
+INNER JOIN mnemolog.fact_entities AS link ON e.entity_id = link.current_id
+WHERE e.shown_name IS NOT NULL
 $$;
 COMMENT ON FUNCTION memory.fact_entity_rows IS 'The rows of the view memory.fact_entities.';
 
@@ -351,7 +361,9 @@ BEGIN
             (NULL, 'text', 'The fact as a sentence.'),
             (NULL, 'key', 'What the fact is about, for example home_city; NULL where it has no key.'),
             (NULL, 'value', 'The value of the key.'),
+            (NULL, 'value_json', 'The value as an application gave it in an import or an edit.'),
             (NULL, 'category', 'The category, by which the profile has its sections.'),
+            (NULL, 'more_categories', 'The other categories, where the fact is of several.'),
             (NULL, 'importance', 'From 0 to 1.'),
             (NULL, 'certainty', 'How certainly it was said.'),
             (NULL, 'confidence', 'From 0 to 1.'),
@@ -435,7 +447,7 @@ BEGIN
             ('relationships', 'object', 'Its name.'),
             ('relationships', 'is_active', 'Whether it holds now.'),
             ('relationships', 'is_mirror', 'Whether it was stated in the other direction only.'),
-            ('relationships', 'strength', 'How it is stated: strong, medium (in passing) or weak (only suggested).'),
+            ('relationships', 'strength', '0 to 1: 0.8 where a fact says it, 0.6 in passing, 0.4 suggested; more with each repetition.'),
             ('relationships', 'since', 'When the first of its evidence began to be true.'),
             ('relationships', 'until', 'When a relation that holds no longer ended.'),
             ('relationships', 'recorded_at', 'When it was stated first.'),

@@ -4,20 +4,18 @@
 -- relations hold of a predicate that has one object at a time, they are contested.
 WITH found AS (
     SELECT
-        {{scope_ids s}},
+        {{scope_ids e}},
         r.*,
         r.is_active AND r.predicate = ANY(%(single_valued)s::text [])
         AND count(*) FILTER (WHERE r.is_active) OVER (PARTITION BY r.subject_id, r.predicate) > 1 AS is_contested
-    FROM scopes AS s
-    CROSS JOIN LATERAL shown_relations_of_scope(
-        {{scope_ids s}}, %(believed_at)s::timestamptz, %(true_at)s::timestamptz
-    ) AS r
-    WHERE {scope}
+    FROM shown_relations(ARRAY({relation_ids}), %(believed_at)s::timestamptz, %(true_at)s::timestamptz) AS r
+    CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = r.subject_id OFFSET 0) AS e
 )
 SELECT
     {{shown_scope found}}, found.subject_id, found.subject, found.predicate, found.object_id, found.object,
-    found.is_active, found.is_mirror, found.is_contested, found.strength, found.since, found.until, found.recorded_at,
-    found.evidence, found.endings
+    found.is_active, found.is_mirror, found.is_contested,
+    relation_strength(found.strength, found.evidence, %(believed_at)s::timestamptz) AS strength,
+    found.since, found.until, found.recorded_at, found.evidence, found.endings
 FROM found
 WHERE (%(all_versions)s OR found.is_active)
     AND (%(mirrors)s OR NOT found.is_mirror)
@@ -25,17 +23,49 @@ WHERE (%(all_versions)s OR found.is_active)
     AND (%(predicate)s::text IS NULL OR found.predicate = %(predicate)s)
 ORDER BY found.recorded_at, found.ordinal, found.is_mirror, found.predicate, found.subject_id, found.object_id;
 
+-- name: relations_of_scope
+-- The relations of a scope with a predicate, or all.
+SELECT r.relation_id
+FROM relationships AS r
+WHERE {scope} AND (%(predicate)s::text IS NULL OR %(predicate)s IN (r.predicate, r.inverse))
+
+-- name: relations_of_entities
+-- The relations of these entities, also of those that were merged into them or that a split made them of, with a
+-- predicate, or all.
+WITH members AS (
+    SELECT e.entity_id FROM entities AS e WHERE e.head_id = ANY(%(subject_ids)s::uuid [])
+),
+
+named AS (
+    SELECT members.entity_id FROM members
+    UNION
+    SELECT moved.entity_id
+    FROM members
+    CROSS JOIN LATERAL (SELECT * FROM fact_entities AS link WHERE link.moved_to = members.entity_id OFFSET 0) AS moved
+)
+
+SELECT r.relation_id
+FROM named
+CROSS JOIN LATERAL (
+    SELECT * FROM relationships AS stated WHERE stated.subject_id = named.entity_id
+    UNION ALL
+    SELECT * FROM relationships AS stated WHERE stated.object_id = named.entity_id
+    OFFSET 0
+) AS r
+WHERE %(predicate)s::text IS NULL OR %(predicate)s IN (r.predicate, r.inverse)
+
 -- name: aliases_of
 -- The keys of the shown names of these entities.
-SELECT alias.entity_id, alias.kind, alias.current_key
-FROM shown_entity_names AS alias
-WHERE alias.entity_id = ANY(%(entity_ids)s::uuid []);
+SELECT alias.current_id, alias.kind, alias.current_key
+FROM entity_aliases AS alias
+WHERE alias.current_id = ANY(%(entity_ids)s::uuid []) AND alias.shown IS NOT NULL;
 
 -- name: given_ties
 -- The entities of a scope that persons had given ties with these keys ("wife of <id>") at a time, NULL for now.
-SELECT DISTINCT alias.entity_id, alias.current_key
-FROM current_entity_names AS alias
+SELECT DISTINCT alias.current_id, alias.current_key
+FROM entity_aliases AS alias
 WHERE {scope}
+    AND alias.current_id IS NOT NULL
     AND alias.head = %(head)s
     AND alias.kind = 'tie'
     AND alias.current_key = ANY(%(keys)s::text [])
@@ -49,8 +79,8 @@ FROM (
     SELECT
         fact_id,
         max(role) AS role -- the subject rather than the object
-    FROM current_entity_links
-    WHERE entity_id = %(entity_id)s AND role IN ('subject', 'object')
+    FROM fact_entities
+    WHERE current_id = %(entity_id)s AND role IN ('subject', 'object')
     GROUP BY fact_id
 ) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
@@ -67,30 +97,29 @@ LIMIT 50;
 SELECT
     alias.recorded_at AS at,
     'named' AS change,
-    alias.alias AS text,
+    alias.shown AS text,
     NULL::uuid AS fact_id
-FROM shown_entity_names AS alias
-WHERE alias.entity_id = %(entity_id)s
+FROM entity_aliases AS alias
+WHERE alias.current_id = %(entity_id)s AND alias.shown IS NOT NULL
 UNION ALL
 SELECT f.recorded_at, 'learned', f.text, f.fact_id
-FROM (SELECT DISTINCT fact_id, entity_id FROM current_entity_links) AS link
+FROM (SELECT DISTINCT fact_id FROM fact_entities WHERE current_id = %(entity_id)s) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
-WHERE link.entity_id = %(entity_id)s AND NOT fact_is_hidden(f.fact_id)
+WHERE NOT f.is_hidden
 UNION ALL
 SELECT
     coalesce(f.believed_to, f.closed_at),
     CASE WHEN f.believed_to IS NULL THEN 'ended' ELSE 'withdrawn' END,
     f.text, f.fact_id
-FROM (SELECT DISTINCT fact_id, entity_id FROM current_entity_links) AS link
+FROM (SELECT DISTINCT fact_id FROM fact_entities WHERE current_id = %(entity_id)s) AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
-WHERE link.entity_id = %(entity_id)s
-    AND coalesce(f.believed_to, f.closed_at) IS NOT NULL
-    AND NOT fact_is_hidden(f.fact_id)
+WHERE coalesce(f.believed_to, f.closed_at) IS NOT NULL
+    AND NOT f.is_hidden
 UNION ALL
 SELECT
     said.recorded_at,
     CASE WHEN said.ended_at IS NULL THEN 'related' ELSE 'relation_ended' END,
-    subject.name || ' ' || r.predicate || ' ' || object.name,
+    subject.shown_name || ' ' || r.predicate || ' ' || object.shown_name,
     said.fact_id
 FROM relationships AS r
 INNER JOIN current_evidence AS said ON r.relation_id = said.relation_id
@@ -103,15 +132,11 @@ CROSS JOIN LATERAL ( -- several events may have linked one
 ) AS moved
 INNER JOIN entities AS was ON coalesce(moved.subject_id, r.subject_id) = was.entity_id
 INNER JOIN entities AS whom ON coalesce(moved.object_id, r.object_id) = whom.entity_id
-CROSS JOIN LATERAL (
-    SELECT e.entity_id, e.name FROM shown_entities AS e WHERE e.entity_id = coalesce(was.merged_into, was.entity_id) LIMIT 1
-) AS subject
-CROSS JOIN LATERAL (
-    SELECT e.entity_id, e.name FROM shown_entities AS e WHERE e.entity_id = coalesce(whom.merged_into, whom.entity_id) LIMIT 1
-) AS object
-WHERE ({{scope_ids r}}) = (
-    SELECT {{scope_ids e}} FROM entities AS e WHERE e.entity_id = %(entity_id)s
-)
+INNER JOIN entities AS subject ON was.head_id = subject.entity_id
+INNER JOIN entities AS object ON whom.head_id = object.entity_id
+INNER JOIN facts AS f ON said.fact_id = f.fact_id
+WHERE r.relation_id = ANY(ARRAY({relation_ids}))
     AND %(entity_id)s IN (subject.entity_id, object.entity_id) AND subject.entity_id <> object.entity_id
-    AND NOT fact_is_hidden(said.fact_id)
+    AND subject.shown_name IS NOT NULL AND object.shown_name IS NOT NULL
+    AND NOT f.is_hidden
 ORDER BY at, change, text, fact_id;

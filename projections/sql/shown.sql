@@ -94,8 +94,8 @@ SELECT
                 SELECT
                     link.fact_id,
                     bool_or(link.role = 'subject') AS is_subject
-                FROM current_entity_links AS link
-                WHERE link.entity_id = shown.entity_id
+                FROM fact_entities AS link
+                WHERE link.current_id = shown.entity_id
                 GROUP BY link.fact_id
                 OFFSET 0
             ) AS linked
@@ -116,46 +116,49 @@ FROM unnest(
 )
 CROSS JOIN LATERAL (
     WITH own AS MATERIALIZED (
-        SELECT n.entity_id
-        FROM current_entity_names AS n
+        SELECT n.current_id AS entity_id
+        FROM entity_aliases AS n
         WHERE n.head = '@user'
             AND n.kind = 'user'
+            AND n.current_id IS NOT NULL
             AND {{same_scope n asked}}
         LIMIT 1
     ),
 
     heard AS MATERIALIZED (
         SELECT
-            n.entity_id, n.kind, n.key, n.event_id, n.alias,
+            n.current_id AS entity_id, n.shown,
             split_part(n.key, ' (', 1) AS name
-        FROM current_entity_names AS n
+        FROM entity_aliases AS n
         WHERE n.head = ANY(ARRAY(SELECT jsonb_array_elements_text(asked.heads)))
             AND n.kind = 'name'
             -- Scripts that put no space between words have names of two signs.
             AND (length(split_part(n.key, ' (', 1)) >= 3 OR n.key ~ '^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]{2}')
+            AND n.shown IS NOT NULL
             AND {{same_scope n asked}}
-        ORDER BY n.recorded_at DESC, n.entity_id, n.key
+        ORDER BY n.recorded_at DESC, n.current_id, n.key
         LIMIT %(looked_at)s
     ),
 
     said AS MATERIALIZED (
         SELECT named.name
-        FROM (SELECT array_agg(heard.name) || array_agg(heard.alias) AS names FROM heard) AS every
+        FROM (SELECT array_agg(heard.name) || array_agg(heard.shown) AS names FROM heard) AS every
         CROSS JOIN LATERAL named_in(asked.said, every.names) AS named (name)
         WHERE every.names IS NOT NULL
     ),
 
     tied AS MATERIALIZED (
         SELECT
-            n.entity_id, n.kind, n.key, n.event_id,
+            n.current_id AS entity_id,
             asked.said_ties ? n.head AS is_said
         FROM own
-        CROSS JOIN current_entity_names AS n
+        CROSS JOIN entity_aliases AS n
         WHERE n.head = ANY(%(ties)s)
             AND n.kind = 'tie'
             AND {{same_scope n asked}}
             AND right(n.current_key, 36) = own.entity_id::text
-        ORDER BY is_said DESC, n.recorded_at DESC, n.entity_id, n.key
+            AND n.shown IS NOT NULL
+        ORDER BY is_said DESC, n.recorded_at DESC, n.current_id, n.key
         LIMIT %(looked_at)s
     ),
 
@@ -164,23 +167,13 @@ CROSS JOIN LATERAL (
             found.entity_id,
             bool_or(found.is_said) IS TRUE AS is_said
         FROM (
-            SELECT named.entity_id, named.is_said
-            FROM (
-                SELECT
-                    heard.entity_id, heard.kind, heard.key, heard.event_id,
-                    true AS is_said
-                FROM heard
-                WHERE heard.name IN (SELECT said.name FROM said) OR heard.alias IN (SELECT said.name FROM said)
-                UNION ALL
-                SELECT * FROM tied
-            ) AS named
-            WHERE EXISTS (
-                SELECT FROM shown_entity_names AS n
-                WHERE n.entity_id = named.entity_id
-                    AND n.kind = named.kind
-                    AND n.key = named.key
-                    AND n.event_id = named.event_id
-            )
+            SELECT
+                heard.entity_id,
+                true AS is_said
+            FROM heard
+            WHERE heard.name IN (SELECT said.name FROM said) OR heard.shown IN (SELECT said.name FROM said)
+            UNION ALL
+            SELECT * FROM tied
             UNION ALL
             SELECT
                 related.entity_id,

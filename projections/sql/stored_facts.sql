@@ -136,18 +136,18 @@ SELECT
     ) AS possible_twins,
     ARRAY(
         SELECT jsonb_build_object('text', alias.alias, 'kind', alias.kind, 'key', alias.current_key)
-        FROM current_entity_names AS alias
-        WHERE alias.entity_id = e.entity_id
+        FROM entity_aliases AS alias
+        WHERE alias.current_id = e.entity_id
         ORDER BY alias.recorded_at, alias.place, alias.kind, alias.key
     ) AS aliases,
     about.fact_ids
 FROM (
     SELECT
-        link.entity_id,
+        link.current_id AS entity_id,
         array_agg(DISTINCT link.fact_id) AS fact_ids
-    FROM current_entity_links AS link
+    FROM fact_entities AS link
     WHERE link.fact_id = ANY(%(fact_ids)s::uuid []) AND link.role = 'subject'
-    GROUP BY link.entity_id
+    GROUP BY link.current_id
 ) AS about
 INNER JOIN entities AS e ON about.entity_id = e.entity_id
 ORDER BY e.recorded_at, e.ordinal, e.entity_id;
@@ -270,7 +270,8 @@ WHERE asked.fact_id = %(fact_id)s
 ORDER BY other.true_from, other.fact_id;
 
 -- name: values_since
--- Per fact that was closed the other active facts of its key and scope that were not, at that moment or since then.
+-- Per fact that was closed the other active facts of its key and scope that were not, at that moment or since then; and
+-- those that are about its entity by a merge alone.
 SELECT
     closed.fact_id,
     array_agg(later.fact_id ORDER BY later.fact_id) AS later_ids
@@ -293,6 +294,15 @@ WHERE closed.fact_id = ANY(%(fact_ids)s::uuid [])
             WHERE former.fact_id = later.fact_id
                 AND former.status <> 'active'
                 AND former.until > closing.moment
+        )
+        OR EXISTS (
+            SELECT
+            FROM fact_entities AS one
+            INNER JOIN fact_entities AS other ON one.current_id = other.current_id AND one.role = other.role
+            WHERE one.fact_id = closed.fact_id
+                AND other.fact_id = later.fact_id
+                AND one.role = 'subject'
+                AND one.entity_id <> other.entity_id
         )
     )
 GROUP BY closed.fact_id;
@@ -391,7 +401,7 @@ FROM facts AS f
 WHERE {{in_scope f}}
     AND f.status IN ('active', 'pending_confirmation')
     AND (%(key)s::text IS NULL OR f.key = %(key)s)
-    AND (%(category)s::text IS NULL OR f.category = %(category)s)
+    AND (%(category)s::text IS NULL OR %(category)s = ANY(f.category || f.more_categories))
     AND {filter}
 ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(limit)s;

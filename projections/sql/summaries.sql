@@ -16,7 +16,7 @@ WITH holding AS (
         row_number() OVER (
             ORDER BY f.mention_count DESC, f.recorded_at DESC, f.ordinal DESC, f.fact_id
         ) AS most_confirmed
-    FROM (SELECT DISTINCT fact_id FROM current_entity_links WHERE entity_id = %(entity_id)s) AS link
+    FROM (SELECT DISTINCT fact_id FROM fact_entities WHERE current_id = %(entity_id)s) AS link
     INNER JOIN facts AS f ON link.fact_id = f.fact_id
     WHERE f.status = 'active'
         AND f.true_from <= %(at)s
@@ -43,9 +43,9 @@ SELECT
         (SELECT shown.changed FROM summary_of_entity(asked.entity_id) AS shown),
         (
             SELECT count(DISTINCT f.fact_id)
-            FROM current_entity_links AS link
+            FROM fact_entities AS link
             INNER JOIN facts AS f ON link.fact_id = f.fact_id
-            WHERE link.entity_id = asked.entity_id AND f.status = 'active'
+            WHERE link.current_id = asked.entity_id AND f.status = 'active'
         )
     ) AS changed
 FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);
@@ -53,24 +53,26 @@ FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);
 -- name: entities_named_by
 -- The entities that these facts name, with how many of the facts do.
 SELECT
-    entity_id,
+    current_id,
     count(DISTINCT fact_id) AS facts
-FROM current_entity_links
-WHERE fact_id = ANY(%(fact_ids)s::uuid [])
-GROUP BY entity_id;
+FROM fact_entities
+WHERE fact_id = ANY(%(fact_ids)s::uuid []) AND current_id IS NOT NULL
+GROUP BY current_id;
 
 -- name: summaries_of_facts
 -- The summaries of the entities that these facts name, the entities that most facts name first.
 SELECT named.entity_id, named.name, shown.summary, shown.version, shown.changed, shown.fact_ids
 FROM (
     SELECT
-        link.entity_id, e.name, e.recorded_at,
+        e.entity_id,
+        e.shown_name AS name,
+        e.recorded_at,
         count(DISTINCT link.fact_id) AS facts
-    FROM current_entity_links AS link
-    INNER JOIN shown_entities AS e ON link.entity_id = e.entity_id
-    WHERE link.fact_id = ANY(%(fact_ids)s::uuid [])
-    GROUP BY link.entity_id, e.name, e.recorded_at
-    ORDER BY facts DESC, e.recorded_at, link.entity_id -- in their order here, so that the rest are not looked up
+    FROM fact_entities AS link
+    INNER JOIN entities AS e ON link.current_id = e.entity_id
+    WHERE link.fact_id = ANY(%(fact_ids)s::uuid []) AND e.shown_name IS NOT NULL
+    GROUP BY e.entity_id
+    ORDER BY facts DESC, e.recorded_at, e.entity_id -- in their order here, so that the rest are not looked up
 ) AS named
 CROSS JOIN LATERAL summary_of_entity(named.entity_id) AS shown
 ORDER BY named.facts DESC, named.recorded_at, named.entity_id

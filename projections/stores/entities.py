@@ -1,6 +1,6 @@
 """Reads known entities for links, commands, prompts and summaries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
@@ -13,6 +13,9 @@ from mnemolog.projections.database import Pool, Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.entities import Alias, KnownEntity, NameQuery, name_head
+from mnemolog.schemas.entity_events import ENTITY_CHANGE
+from mnemolog.schemas.entity_state import ConnectedEntities, RegisteredEntity, StoredChange
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.stored import (
     LoggedChange,
@@ -27,11 +30,11 @@ from mnemolog.schemas.stored import (
 
 MAX_FOUND: Final = 500
 """How many entities one source is compared with."""
+MAX_TIED: Final = 50
+"""How many entities with ties that it names ("my cousin") one source is compared with."""
 MAX_ALIASES: Final = 50
 MAX_NEAR: Final = 5
 """Names that are found for one by its vector."""
-MAX_LOOKED_AT: Final = 200
-"""Names that are near one and are looked at, whether readers see them."""
 MAX_SHOWN_LOOKED_AT: Final = 60
 """How many names that begin as a word of the turn, ties to the user and relations of the user are looked at, each."""
 MAX_NAMES: Final = 5
@@ -72,6 +75,7 @@ class EntityStore(Store):
     QUERIES: ClassVar = {
         **queries("entities"),
         **queries("entity_changes"),
+        **queries("identity"),
         **queries("shown"),
         **queries("summaries"),
     }
@@ -105,22 +109,29 @@ class EntityStore(Store):
             "near_from": near_from,
             **near_columns(meant),
             "limit": MAX_FOUND,
+            "tied": MAX_TIED,
             "aliases": MAX_ALIASES,
         }
-        rows = await self._rows("entities_of_heads", parameters)
-        return [
-            KnownEntity(
-                entity_id=entity_id,
-                name=name,
-                type=kind,
-                possible_twins=tuple(twins),
-                aliases=tuple(Alias(**alias) for alias in aliases),
-                hidden=tuple(Alias(**alias) for alias in hidden),
-                subject_of=tuple(subject_of),
-                near=tuple(near),
+        found = []
+        for entity_id, name, kind, twins, aliases, subject_of, near in await self._rows(
+            "entities_of_heads", parameters
+        ):
+            named = [(Alias(**alias), is_hidden) for alias, is_hidden in aliases]
+            shown = {(alias.kind, alias.key) for alias, is_hidden in named if not is_hidden}
+            hidden = (alias for alias, _ in named if alias.head in heads and (alias.kind, alias.key) not in shown)
+            found.append(
+                KnownEntity(
+                    entity_id=entity_id,
+                    name=name,
+                    type=kind,
+                    possible_twins=tuple(twins),
+                    aliases=tuple(alias for alias, _ in named),
+                    hidden=tuple(hidden),
+                    subject_of=tuple(subject_of),
+                    near=tuple(near),
+                )
             )
-            for entity_id, name, kind, twins, aliases, hidden, subject_of, near in rows
-        ]
+        return found
 
     async def shown(self, entity_ids: Collection[UUID], *, most: int) -> dict[UUID, TwinDetails]:
         """What may be shown of each of these entities: its names, and the texts of `most` active facts."""
@@ -148,9 +159,34 @@ class EntityStore(Store):
         return (rows[0][1] if rows else 0), [row[0] for row in rows]
 
     async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
-        """The facts among `fact_ids` that name an entity now."""
+        """The facts among `fact_ids` that name an entity now, and what was merged or corrected into them."""
         rows = await self._rows("naming_facts", {"entity_id": entity_id, "fact_ids": list(fact_ids)})
         return [row[0] for row in rows]
+
+    async def connected_entities(self, entity_ids: Collection[UUID]) -> ConnectedEntities:
+        """All that changes connect with these entities; of the facts only those with a key, an end, or an ended fact.
+
+        Four round trips.
+        """
+        connected = [row[0] for row in await self._rows("connected", {"entity_ids": list(entity_ids)})]
+        asked = {"entity_ids": connected}
+        return ConnectedEntities(
+            entities=[RegisteredEntity(*row) for row in await self._rows("registered_entities", asked)],
+            changes=[
+                StoredChange(ENTITY_CHANGE.validate_python(payload, strict=False), log_offset, in_effect)
+                for payload, log_offset, in_effect in await self._rows("changes_of_entities", asked)
+            ],
+            links=[(fact_id, entity_id) for fact_id, entity_id in await self._rows("subject_links", asked)],
+        )
+
+    async def earlier_states(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[tuple[str, FactState]]]:
+        """The states in which these facts had another ender, or none, in the log's order; each with the event after."""
+        found: dict[UUID, list[tuple[str, FactState]]] = {}
+        rows = await self._rows("earlier_states", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
+        for row in rows:
+            states = found.setdefault(row.pop("fact_id"), [])
+            states.append((row.pop("event"), FactState(**row)))
+        return found
 
     async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
         """The proposals of merges among `event_ids`, whatever their scope."""
@@ -230,5 +266,4 @@ def near_columns(meant: Sequence[NameQuery]) -> dict[str, object]:
         "near_models": [one.vector.model for one in meant],
         "near_vectors": [one.vector for one in meant],
         "near_limit": MAX_NEAR,
-        "looked_at": MAX_LOOKED_AT,
     }

@@ -12,7 +12,6 @@ from mnemolog.projections import metrics
 from mnemolog.projections.database import RowConnection
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write import tables
-from mnemolog.projections.write.entity_fold import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
 from mnemolog.projections.write.rows import (
     AliasRow,
     AnyEntityRow,
@@ -38,7 +37,9 @@ from mnemolog.schemas.entity_events import (
     RelationEnded,
     RelationStated,
 )
-from mnemolog.schemas.scope import ScopeColumns
+from mnemolog.schemas.entity_state import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
+from mnemolog.schemas.facts import OPEN_STATUSES
+from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns
 
 _SQL: Final = queries("entities")
 _CHANGES: Final = queries("entity_changes")
@@ -135,7 +136,24 @@ _DERIVED: Final = ("name", "type", "status", "merged_into")
 
 
 async def refresh_entities(connection: RowConnection, changes: Changes) -> None:
-    """Derive the entities anew that these changes affect; sends nothing where they affect none."""
+    """Derive the entities anew that these changes affect, and what readers see of them."""
+    aliases = [row for row in changes.entities if isinstance(row, AliasRow)]
+    links = [row for row in changes.entities if isinstance(row, LinkRow)]
+    touched = {row.entity_id for row in aliases}
+    if affected := await _affected(connection, changes):
+        touched.update(await derive_entities(connection, sorted(affected)))
+    if hidden := await _hide_facts(connection, changes):
+        touched.update(await _ids(connection, "named_by_facts", fact_ids=hidden))
+    if repeated := [row.entity_id for row in aliases if row.repeated_fact_id and row.alias.kind == "tie"]:
+        await connection.execute(_CHANGES["update_ties"], {"entity_ids": repeated})
+    speaking = [step.scope for step in changes.scope_increments if step.speakers]
+    if touched or links or speaking:
+        repetitions = [row.told_by for row in links if row.told_by is not None]
+        await show_entities(connection, sorted(touched), [row.fact_id for row in links], repetitions, speaking)
+
+
+async def _affected(connection: RowConnection, changes: Changes) -> set[UUID]:
+    """The entities whose names, types or states changes, undone facts or undone repetitions may have changed."""
     affected: set[UUID] = set()
     for row in changes.entities:
         match row:
@@ -148,18 +166,67 @@ async def refresh_entities(connection: RowConnection, changes: Changes) -> None:
     if changes.undone:
         turned = [undone.event_id for undone in changes.undone]
         affected |= set(await _ids(connection, "entities_of_repetitions", event_ids=turned))
-    if affected:
-        await derive_entities(connection, sorted(affected))
+    return affected
+
+
+async def _hide_facts(connection: RowConnection, changes: Changes) -> list[UUID]:
+    """Keep `is_hidden` of facts; gives the facts in which it changed.
+
+    A fact is hidden with the facts that took its place: the change goes from each to those that it followed.
+    """
+    facts = [known.fact_id for known in changes.updates]
+    facts += [row.fact.fact_id for row in changes.facts if row.state.status not in OPEN_STATUSES]
+    turned = [undone.event_id for undone in changes.undone]
+    found: list[UUID] = []
+    while facts or turned:
+        facts = await _ids(connection, "update_hidden_facts", fact_ids=facts, event_ids=turned)
+        turned = []
+        found += facts
+    return found
+
+
+async def show_entities(
+    connection: RowConnection,
+    entity_ids: Sequence[UUID],
+    fact_ids: Sequence[UUID] = (),
+    repetitions: Sequence[UUID] = (),
+    scopes: Sequence[ScopeColumns] = (),
+) -> None:
+    """Keep what readers see of these entities and their names.
+
+    New links of `fact_ids`, `repetitions` of known facts and speakers of `scopes` can show more of other entities.
+    """
+    asked = {
+        "entity_ids": list(entity_ids),
+        "fact_ids": list(fact_ids),
+        "repetitions": list(repetitions),
+        **{name: [scope[place] for scope in scopes] for place, name in enumerate(SCOPE_FIELDS)},
+    }
+    async with connection.pipeline():
+        if entity_ids or repetitions:
+            await connection.execute(_CHANGES["update_shown_names"], asked)
+        if fact_ids or scopes:
+            await connection.execute(_CHANGES["show_told_names"], asked)
+        await connection.execute(_CHANGES["update_shown_entities"], asked)
 
 
 async def all_derived_entities(connection: RowConnection) -> list[Sequence[UUID]]:
     """Every entity whose state is not that of a new one, in batches."""
-    found = await _ids(connection, "derived_entities")
+    return _batches(await _ids(connection, "derived_entities"))
+
+
+async def all_shown_entities(connection: RowConnection) -> list[Sequence[UUID]]:
+    """Every entity that readers may see, in batches; marks all hidden facts before."""
+    await connection.execute(_CHANGES["hide_all_facts"])
+    return _batches(await _ids(connection, "active_entities"))
+
+
+def _batches(found: Sequence[UUID]) -> list[Sequence[UUID]]:
     return [found[start : start + ENTITY_BATCH] for start in range(0, len(found), ENTITY_BATCH)]
 
 
-async def derive_entities(connection: RowConnection, entity_ids: Sequence[UUID]) -> None:
-    """Derive these entities, and all entities that changes connect with them."""
+async def derive_entities(connection: RowConnection, entity_ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Derive these entities, and all entities that changes connect with them; gives the ids of all."""
     connected = sorted(await _ids(connection, "connected", entity_ids=list(entity_ids)))
     asked = {"entity_ids": connected}
     changes = [
@@ -176,6 +243,10 @@ async def derive_entities(connection: RowConnection, entity_ids: Sequence[UUID])
         [GivenType(*row) for row in await _rows(connection, "given_types", asked)],
     )
     await _write(connection, state)
+    await connection.execute(_CHANGES["update_current_links"], asked)
+    if changes:
+        await connection.execute(_CHANGES["update_ties"], asked)
+    return connected
 
 
 async def _write(connection: RowConnection, state: CurrentState) -> None:
@@ -186,7 +257,7 @@ async def _write(connection: RowConnection, state: CurrentState) -> None:
     named: dict[str, list[Any]] = {
         name: [getattr(one, name) for one in aliases] for name in ("entity_id", "kind", "key", "event_id")
     }
-    await connection.execute(_CHANGES["update_aliases"], {**named, "is_current": list(aliases.values())})
+    await connection.execute(_CHANGES["update_aliases"], {**named, "current_id": list(aliases.values())})
     if state.moved:
         moved = {
             "fact_id": [fact_id for fact_id, _ in state.moved],

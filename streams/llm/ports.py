@@ -17,7 +17,15 @@ from mnemolog.schemas.errors import MnemologError
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.provenance import Stage
-from mnemolog.schemas.stored import NO_BACKGROUND, Background, ReplyKey, SharedCall, StoredReply, SummaryFact
+from mnemolog.schemas.stored import (
+    NO_BACKGROUND,
+    Background,
+    ReplyKey,
+    SharedCall,
+    StoredFact,
+    StoredReply,
+    SummaryFact,
+)
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
@@ -81,6 +89,27 @@ class ExtractionTask:
 
 
 KnownAs = Literal["unresolved", "said later", "announced"]
+"""Why a model is asked about a known fact as if it were new.
+
+It was kept beside its rivals for want of a valid decision; or it states an end of what the turn says, and was said
+after that, or announces an end that is still to come.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a fact means for known facts (`candidates`, the likeliest first): a statement at a `place` of the turn.
+
+    Or the fact is `known`, the reason `known_as`: then it is the end of the one candidate, the statement at `place`; or
+    it is unresolved, without a place, and `stored` is that fact with its statement and speaker.
+    """
+
+    fact: ExtractedFact
+    candidates: tuple[Candidate, ...]
+    place: int | None = None
+    known: Candidate | None = None
+    known_as: KnownAs | None = None
+    stored: StoredFact | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +117,7 @@ class NumberedConflict:
     """A new fact (its number in the prompt) and the known facts it may clash with (each with its number).
 
     `valid_from` is its event time, or else when it was said. `reconsidered_fact_id` is the id of a known fact that
-    stands here as if it were new, `known_as` says why: it was kept beside its rivals for want of a valid decision, or
-    it states an end of candidates that came after it.
+    stands here as if it were new.
     """
 
     number: int
@@ -97,7 +125,7 @@ class NumberedConflict:
     valid_from: datetime
     candidates: tuple[tuple[int, Candidate], ...]
     reconsidered_fact_id: UUID | None = None
-    known_as: KnownAs = "unresolved"
+    known_as: KnownAs | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

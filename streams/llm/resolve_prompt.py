@@ -1,6 +1,6 @@
 """The resolution prompt: the conflicts of a turn as numbered lines, and which decisions of a reply are accepted.
 
-`number_conflicts` numbers facts and keeps the prompt within its size; `reply_checks` judges what a decision asserts.
+`number_questions` numbers facts and keeps the prompt within its size; `reply_checks` judges what a decision asserts.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ from mnemolog.streams.llm.ask import (
     reply_schema,
     shortened,
 )
-from mnemolog.streams.llm.ports import ChatMessage, KnownAs, NumberedConflict, NumberedConflicts, TaskPrompt
+from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
 from mnemolog.streams.llm.reply_checks import DecisionClaim, claim_faults, repeated, settled
 
 MAX_CANDIDATES: Final = 8
@@ -43,47 +43,29 @@ _MAX_USER_NAMES: Final = 10
 _LINE_OVERHEAD: Final = 100  # characters around a fact: its number, times and list
 
 
-@dataclass(frozen=True, slots=True)
-class _Conflict:
-    """A conflict without numbers: a fact, since when it holds, and the known facts; as in `NumberedConflict`."""
-
-    fact: ExtractedFact
-    valid_from: datetime
-    known: tuple[Candidate, ...]
-    reconsidered_fact_id: UUID | None = None
-    known_as: KnownAs = "unresolved"
-
-
-def number_conflicts(
-    new: Sequence[tuple[ExtractedFact, tuple[Candidate, ...]]],
+def number_questions(
+    questions: Sequence[Question],
     *,
     said_at: datetime,
-    retries: Sequence[tuple[Candidate, tuple[Candidate, ...]]] = (),
-    later_ends: Sequence[tuple[Candidate, Candidate, KnownAs]] = (),
     just_said: frozenset[UUID] = frozenset(),
     user_names: tuple[str, ...] = (),
 ) -> NumberedConflicts:
-    """Number new facts from 1 in their order, then the `retries`, and the known ends with the facts that they may end.
+    """Number the facts of the questions from 1, in their order: those that are known come last.
 
-    Known facts are numbered from 1 as they first appear. Each conflict has its first candidates, as many as fit; the
-    last conflicts are left out where one candidate each is too much.
+    Known facts are numbered from 1 as they first appear. Each question has its first candidates, as many as fit; the
+    last questions are left out where one candidate each is too much.
     """
-    unnumbered = [
-        *(_Conflict(fact, fact.event_time or said_at, known) for fact, known in new),
-        *(_Conflict(as_extracted_fact(fact), fact.true_from, known, fact.fact_id) for fact, known in retries),
-        *(_Conflict(as_extracted_fact(end), end.true_from, (fact,), end.fact_id, why) for end, fact, why in later_ends),
-    ]
     labels: dict[UUID, int] = {}
     conflicts = [
         NumberedConflict(
             number=number,
             fact=one.fact,
-            valid_from=one.valid_from,
-            candidates=tuple((labels.setdefault(known.fact_id, len(labels) + 1), known) for known in one.known),
-            reconsidered_fact_id=one.reconsidered_fact_id,
+            valid_from=one.known.true_from if one.known else one.fact.event_time or said_at,
+            candidates=tuple((labels.setdefault(known.fact_id, len(labels) + 1), known) for known in one.candidates),
+            reconsidered_fact_id=one.known.fact_id if one.known else None,
             known_as=one.known_as,
         )
-        for number, one in enumerate(_within_budget(unnumbered), start=1)
+        for number, one in enumerate(_within_budget(questions), start=1)
     ]
     return NumberedConflicts(
         conflicts=tuple(conflicts), said_at=said_at, same_turn_ids=just_said, user_names=user_names
@@ -107,10 +89,10 @@ def as_extracted_fact(known: Candidate) -> ExtractedFact:
     )
 
 
-def _within_budget(unnumbered: Sequence[_Conflict]) -> Sequence[_Conflict]:
-    """As many candidates for each as let all of them fit; where none do, as many conflicts as fit with one each."""
+def _within_budget(questions: Sequence[Question]) -> Sequence[Question]:
+    """As many candidates for each as let all of them fit; where none do, as many questions as fit with one each."""
     for most in _CANDIDATE_LIMITS:
-        bounded = [replace(one, known=one.known[:most]) for one in unnumbered]
+        bounded = [replace(one, candidates=one.candidates[:most]) for one in questions]
         if _characters(bounded) <= MAX_CHARACTERS:
             return bounded
     while _characters(bounded) > MAX_CHARACTERS:
@@ -118,12 +100,12 @@ def _within_budget(unnumbered: Sequence[_Conflict]) -> Sequence[_Conflict]:
     return bounded
 
 
-def _characters(unnumbered: Sequence[_Conflict]) -> int:
+def _characters(questions: Sequence[Question]) -> int:
     """What the facts take in the prompt at the most; a known fact is shown once."""
-    facts = [one.fact for one in unnumbered]
+    facts = [one.fact for one in questions]
     new = sum(_fact_characters(fact) + min(len(fact.excerpt), _MAX_EXCERPT_CHARACTERS) for fact in facts)
-    shown = {known.fact_id: _fact_characters(known) for one in unnumbered for known in one.known}
-    return new + sum(shown.values()) + _LINE_OVERHEAD * (len(unnumbered) + len(shown))
+    shown = {known.fact_id: _fact_characters(known) for one in questions for known in one.candidates}
+    return new + sum(shown.values()) + _LINE_OVERHEAD * (len(questions) + len(shown))
 
 
 def _fact_characters(fact: ExtractedFact | Candidate) -> int:

@@ -13,19 +13,13 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import FactAdded, FactPending, FactReplaced, MemoryEvent, PendingConfirmed
 from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
-from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Guard, Thresholds
+from mnemolog.schemas.provenance import Guard
 from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.resolution.guards import StatementContext, predates, statement_confidence
-from mnemolog.streams.text.differences import (
-    differences,
-    relate_subjects,
-    same_terms,
-    subjects_differ,
-    texts_equivalent,
-)
+from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.text.differences import differences, same_terms, subjects_differ, texts_equivalent
 
 MAX_ENDED_CANDIDATES: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is compared with."""
@@ -70,81 +64,62 @@ class Obsolete:
 Classification = New | Duplicate | Conflict | Obsolete
 
 
-def classify(
-    matched: MatchedFact,
-    thresholds: Thresholds,
-    rules: EffectivePolicy,
-    *,
-    infer: bool,
-    user_names: Sequence[str] = (),
-) -> Classification:
-    """Without `infer` there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
-    fact = matched.fact
-    bound = thresholds.duplicate if infer else thresholds.raw_duplicate
+def classify(matched: MatchedFact, rules: TurnRules) -> Classification:
+    """In a raw turn there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
+    fact, thresholds = matched.fact, rules.thresholds
+    bound = thresholds.duplicate if rules.infer else thresholds.raw_duplicate
     repeated = [  # the cheapest test first: each statement is compared with all of its candidates
         known
         for known in matched.candidates
         if known.status != "ended"
         and (known.content_hash == fact.content_hash or known.similarity > bound)
         and texts_equivalent(fact.text, known.text)
-        and may_repeat(matched, known, thresholds, rules, user_names)
+        and may_repeat(matched, known, rules)
     ]
     equal = (known for known in repeated if known.content_hash == fact.content_hash)
     same = min(equal, key=lambda known: (known.status, known.key != fact.key), default=None)  # active before pending
     if same is not None:
         return Duplicate(matched, same, "hash")
-    if rules.add_only:
+    if rules.policy.add_only:
         return New(matched, "add_only" if matched.candidates else None)
     if repeated:
         return Duplicate(matched, max(repeated, key=lambda known: known.similarity), "threshold")
-    near = conflicting_facts(matched, thresholds, rules, user_names) if infer else ()
+    near = conflicting_facts(matched, rules) if rules.infer else ()
     return Conflict(matched, near) if near else New(matched)
 
 
-def may_repeat(
-    matched: MatchedFact,
-    known: Candidate,
-    thresholds: Thresholds,
-    rules: EffectivePolicy,
-    user_names: Sequence[str] = (),
-) -> bool:
+def may_repeat(matched: MatchedFact, known: Candidate, rules: TurnRules) -> bool:
     """Whether a statement in the words of a known fact may tell the same again: of one subject, with one end, once.
 
     Equal words tell another event where they name another time for it, but for the value of a slot, which goes on; and
     where they tell an end or a change, and a fact that they may concern has begun since: "My dog died", a second time.
     """
     fact = matched.fact
-    if not same_terms(fact, known) or subjects_differ(fact, known, user_names):
+    if not same_terms(fact, known) or subjects_differ(fact, known, rules.user_names):
         return False
-    if _tells_other_event(fact, known, rules, user_names):
+    if _tells_other_event(fact, known, rules):
         return False
     rivals = (other for other in matched.candidates if other.status == "active" and other is not known)
-    if known.key is None and any(may_be_same_slot(fact, other, rules, user_names) for other in rivals):
+    if known.key is None and any(rules.slot_relation(fact, other) != "other" for other in rivals):
         return False  # it names the slot of another value: which of them holds is to be decided
     if fact.action_hint == "new" or known.status == "pending_confirmation":
         return True
     last_said = known.said_at or known.true_from
     return not any(
         other.status == "active" and other.action_hint != fact.action_hint and other.true_from > last_said
-        for other in conflicting_facts(matched, thresholds, rules, user_names)
+        for other in conflicting_facts(matched, rules)
     )
 
 
-def _tells_other_event(
-    fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str]
-) -> bool:
+def _tells_other_event(fact: ExtractedFact, known: Candidate, rules: TurnRules) -> bool:
     """Whether two facts name two times, and are not one value of one slot, which may have begun at either."""
     if fact.event_time is None or known.event_time is None or fact.event_time == known.event_time:
         return False
-    return not (same_value(fact, known) and same_slot(fact, known, rules, user_names))
+    return not (same_value(fact, known) and rules.slot_relation(fact, known) == "same")
 
 
 def classify_late(
-    matched: MatchedFact,
-    statement_context: StatementContext,
-    thresholds: Thresholds,
-    rules: EffectivePolicy,
-    user_names: Sequence[str] = (),
+    matched: MatchedFact, statement: StatementContext, rules: TurnRules
 ) -> Duplicate | Obsolete | Conflict | None:
     """What the facts that have ended since a statement was said make of it without a model, or None.
 
@@ -152,49 +127,42 @@ def classify_late(
     later. Only values of certainly the same subject count: the model judges doubtful subjects, and facts with a term.
     The statement of an end is a `Conflict` where its fact held then, ended later, and was said again since.
     """
-    fact = matched.fact
+    fact, since = matched.fact, statement.true_from
     ended = [
         known
         for known in matched.candidates
-        if known.status == "ended" and statement_context.said_at < (known.true_to or _NEVER)
+        if known.status == "ended" and statement.said_at < (known.true_to or _NEVER)
     ]
-    if repeated := _repeated_ended_fact(matched, ended, statement_context, thresholds, rules, user_names):
+    if repeated := _repeated_ended_fact(matched, ended, since, rules):
         return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
-    since = statement_context.true_from
     if fact.action_hint == "retract":
         held = any(known.true_from <= since < (known.true_to or _NEVER) for known in ended)
         said_again = any(
             known.content_hash == fact.content_hash and known.true_from > since for known in matched.candidates
         )
-        near = conflicting_facts(matched, thresholds, rules, user_names) if held and said_again else ()
+        near = conflicting_facts(matched, rules) if held and said_again else ()
         return Conflict(matched, near) if near else None
-    of_slot = [known for known in ended if known.valid_until is None and same_slot(fact, known, rules, user_names)]
+    of_slot = [known for known in ended if known.valid_until is None and rules.slot_relation(fact, known) == "same"]
     if any(same_value(fact, known) and known.true_from <= since < (known.true_to or _NEVER) for known in of_slot):
         return None
-    newer = tuple(known for known in of_slot if predates(since, statement_context, known))
-    return Obsolete(matched, newer) if newer and fills_slot(fact, rules) else None
+    newer = tuple(known for known in of_slot if predates(since, statement, known))
+    return Obsolete(matched, newer) if newer and rules.fills_slot(fact) else None
 
 
-def _repeated_ended_fact(  # noqa: PLR0917 -- as `classify_late`
-    matched: MatchedFact,
-    ended: Sequence[Candidate],
-    statement_context: StatementContext,
-    thresholds: Thresholds,
-    rules: EffectivePolicy,
-    user_names: Sequence[str],
+def _repeated_ended_fact(
+    matched: MatchedFact, ended: Sequence[Candidate], since: datetime, rules: TurnRules
 ) -> Candidate | None:
     """The ended fact that a statement repeats: it held then, or began next; None where an open fact did."""
-    fact, since = matched.fact, statement_context.true_from
+    fact = matched.fact
     comparable = [
         known
         for known in ended
-        if not (subjects_differ(fact, known, user_names) or _tells_other_event(fact, known, rules, user_names))
+        if not (subjects_differ(fact, known, rules.user_names) or _tells_other_event(fact, known, rules))
     ]
-    equal = [known for known in comparable if known.content_hash == fact.content_hash]
-    alike = equal or [
+    alike = [known for known in comparable if known.content_hash == fact.content_hash] or [
         known
         for known in comparable
-        if known.similarity > thresholds.duplicate and texts_equivalent(fact.text, known.text)
+        if known.similarity > rules.thresholds.duplicate and texts_equivalent(fact.text, known.text)
     ]
     open_facts = (known for known in matched.candidates if known.status != "ended")
     if any(known.content_hash == fact.content_hash and known.true_from <= since for known in open_facts):
@@ -203,36 +171,27 @@ def _repeated_ended_fact(  # noqa: PLR0917 -- as `classify_late`
     return min(held, key=lambda known: (known.true_from > since, known.true_from), default=None)
 
 
-def candidate_query(embedded: EmbeddedFact, thresholds: Thresholds, rules: EffectivePolicy) -> CandidateQuery:
+def candidate_query(embedded: EmbeddedFact, rules: TurnRules) -> CandidateQuery:
     """What to compare a fact with; the statement of a change or an end is compared with less similar facts too."""
-    fact = embedded.fact
+    fact, thresholds = embedded.fact, rules.thresholds
     floor = min(thresholds.conflict, thresholds.raw_duplicate, thresholds.duplicate)
     return CandidateQuery(
         vector=embedded.vector,
         content_hash=fact.content_hash,
         min_similarity=floor if fact.action_hint == "new" else min(floor, thresholds.ending),
-        key=fact.key if fact.single_valued or rules.is_single_valued(fact.key) else None,
+        key=fact.key if rules.holds_one(fact) else None,
         subject=fact.subject,
     )
 
 
-def fills_slot(fact: ExtractedFact, rules: EffectivePolicy) -> bool:
-    """Whether a fact is the one value of its key; the statement of an end, or a fact with a term, is not."""
-    if fact.action_hint == "retract" or fact.valid_until is not None:
-        return False
-    return fact.single_valued or rules.is_single_valued(fact.key)
-
-
-def conflicting_facts(
-    matched: MatchedFact, thresholds: Thresholds, rules: EffectivePolicy, user_names: Sequence[str] = ()
-) -> tuple[Candidate, ...]:
+def conflicting_facts(matched: MatchedFact, rules: TurnRules) -> tuple[Candidate, ...]:
     """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it.
 
     Facts of certainly its subject come first, so that a bounded list has them, and ended facts last.
     """
-    fact, candidates = matched.fact, matched.candidates
-    of_slot = [known for known in candidates if may_be_same_slot(fact, known, rules, user_names)]
-    found = sorted(of_slot, key=lambda known: not same_slot(fact, known, rules, user_names))
+    fact, candidates, thresholds = matched.fact, matched.candidates, rules.thresholds
+    relations = [(known, rules.slot_relation(fact, known)) for known in candidates]
+    found = [known for wanted in ("same", "unsure") for known, relation in relations if relation == wanted]
     found += [known for known in candidates if known.similarity >= thresholds.conflict]
     if fact.action_hint != "new":
         below = [known for known in candidates if thresholds.ending <= known.similarity < thresholds.conflict]
@@ -240,25 +199,7 @@ def conflicting_facts(
     return tuple(sorted(dict.fromkeys(found), key=lambda known: known.status == "ended"))
 
 
-def may_be_same_slot(
-    fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str] = ()
-) -> bool:
-    """Whether both are values of one key that holds one at a time, and not certainly of two subjects."""
-    return _same_key(fact, known, rules) and relate_subjects(fact, known, user_names) != "other"
-
-
-def same_slot(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy, user_names: Sequence[str] = ()) -> bool:
-    """Whether both are values of one key that holds one at a time, of certainly the same subject."""
-    return _same_key(fact, known, rules) and relate_subjects(fact, known, user_names) == "same"
-
-
-def _same_key(fact: ExtractedFact, known: Candidate, rules: EffectivePolicy) -> bool:
-    if fact.key is None or fact.key != known.key:
-        return False
-    return fact.single_valued or known.single_valued or rules.is_single_valued(fact.key)
-
-
-def with_earlier_facts(envelope: MatchedFacts, rules: EffectivePolicy) -> tuple[MatchedFact, ...]:
+def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[MatchedFact, ...]:
     """The facts of a turn, each with the earlier facts that it may conflict with as further candidates.
 
     An earlier fact has the `provisional_fact_id` of its place.
@@ -275,27 +216,20 @@ def with_earlier_facts(envelope: MatchedFacts, rules: EffectivePolicy) -> tuple[
             if _may_conflict(fact, known, rules)
         ]
         facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *candidates)}))
-        candidate = known_candidate(
-            fact,
-            fact_id=provisional_fact_id(envelope.owner, envelope.source_id, place),
-            confidence=statement_confidence(matched, rules),
-            true_from=matched.holds_since(envelope.occurred_at),
-            said_at=matched.said_at(envelope.occurred_at),
-        )
-        earlier.append((candidate, matched.vector))
+        fact_id = provisional_fact_id(envelope.owner, envelope.source_id, place)
+        earlier.append((stated_candidate(matched, envelope, rules, fact_id=fact_id), matched.vector))
     return tuple(facts)
 
 
-def _may_conflict(fact: ExtractedFact, earlier: Candidate, rules: EffectivePolicy) -> bool:
+def _may_conflict(fact: ExtractedFact, earlier: Candidate, rules: TurnRules) -> bool:
     """Whether two facts of one turn may be a change of mind.
 
     Mostly facts of one turn are true together, however alike they are ("a dog and a cat"): asking about all of them
     would take an LLM call for nearly every turn.
     """
-    one_value = fact.single_valued or earlier.single_valued or rules.is_single_valued(fact.key)
     return (
         fact.action_hint != "new"
-        or (fact.key == earlier.key and (fact.key is None or one_value))
+        or (fact.key == earlier.key and (fact.key is None or earlier.single_valued or rules.holds_one(fact)))
         or fact.content_hash == earlier.content_hash
         or "negation" in differences(fact.text, earlier.text)
     )
@@ -307,10 +241,31 @@ def _rounded_similarity(one: Vector, other: Vector) -> float:
     return round(max(-1.0, min(1.0, cosine_similarity(one.values, other.values))), 4)
 
 
+def stated_candidate(matched: MatchedFact, turn: MatchedFacts, rules: TurnRules, **fields: Any) -> Candidate:
+    """A statement of a turn as a candidate, with its times and its first confidence."""
+    return known_candidate(
+        matched.fact,
+        confidence=statement_confidence(matched, rules.policy),
+        true_from=matched.holds_since(turn.occurred_at),
+        said_at=matched.said_at(turn.occurred_at),
+        **fields,
+    )
+
+
 def known_candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
     """A fact as a candidate, with `fields` for its state; its distance is not measured."""
-    shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
-    taken = {name: getattr(fact, name) for name in (*shared, "action_hint", "event_time")}
+    shared = (
+        "text",
+        "content_hash",
+        "key",
+        "value",
+        "valid_until",
+        "category",
+        "more_categories",
+        "subject",
+        "excerpt",
+    )
+    taken = {name: getattr(fact, name) for name in (*shared, "single_valued", "action_hint", "event_time")}
     return Candidate(similarity=0.0, **taken, **fields)
 
 

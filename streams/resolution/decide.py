@@ -1,6 +1,6 @@
 """Makes the events of one turn of its classifications and LLM decisions, statement by statement."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,27 +14,24 @@ from mnemolog.streams.resolution.events import (
     NOT_ASKED,
     DecisionContext,
     EventBuilder,
+    Judgement,
     LlmDecision,
     NoDecision,
     repetition_events,
     snapshots,
 )
 from mnemolog.streams.resolution.guards import GUARD_REASONS, is_late_news, predates
-from mnemolog.streams.resolution.late_statements import add_as_history, add_obsolete, apply_to_ended, is_outdated
-from mnemolog.streams.resolution.later_ends import LaterEndOutcome, events_of_denied, with_later_ends
+from mnemolog.streams.resolution.late_statements import add_as_history, add_obsolete, apply_to_ended
+from mnemolog.streams.resolution.later_ends import events_of_denied, with_later_ends
 from mnemolog.streams.resolution.overwrites import apply_overwrite
-from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, retry_events
+from mnemolog.streams.resolution.retry_conflicts import retry_events
 
 _OF_ONE_SUBJECT: Final = frozenset({"KEEP", *OVERWRITE_OF_VERDICT})
 """Verdicts that may only concern facts of one subject: the other verdicts say that both facts hold."""
 
 
 def decide(
-    classifications: Sequence[Classification],
-    llm_decisions: Mapping[int, LlmDecision | NoDecision],
-    context: DecisionContext,
-    retry_outcomes: Sequence[RetryOutcome] = (),
-    later_ends: Sequence[LaterEndOutcome] = (),
+    classifications: Sequence[Classification], judgements: Sequence[Judgement], context: DecisionContext
 ) -> tuple[MemoryEvent, ...]:
     """The events of each statement, in order, then those of the unresolved facts that were asked about again.
 
@@ -44,16 +41,19 @@ def decide(
     made: list[MemoryEvent] = []
     for place, classification in enumerate(classifications):
         builder = EventBuilder.of_statement(classification.matched, context, state, ordinal=len(made))
-        outcomes = [outcome for outcome in later_ends if outcome.end.place == place]
-        events = events_of_denied(builder, outcomes) or with_later_ends(
-            builder, _statement_events(builder, classification, llm_decisions.get(place)), outcomes
+        of_place = [one for one in judgements if one.question.place == place]
+        ends = [one for one in of_place if one.question.known is not None]
+        answer = next((one.answer for one in of_place if one.question.known is None), None)
+        events = events_of_denied(builder, ends) or with_later_ends(
+            builder, _statement_events(builder, classification, answer), ends
         )
         state.apply(events, provisional_fact_id(context.owner, context.source_id, place))
         made += events
-    for outcome in retry_outcomes:
-        events = retry_events(outcome, context, state, ordinal=len(made))
-        state.apply(events)
-        made += events
+    for judgement in judgements:
+        if judgement.question.place is None:
+            events = retry_events(judgement, context, state, ordinal=len(made))
+            state.apply(events)
+            made += events
     return tuple(made)
 
 
@@ -64,7 +64,7 @@ def _statement_events(
         case New(guard=str(guard)):
             return (builder.added(builder.decision("policy", GUARD_REASONS[guard], guard=guard)),)
         case New():
-            reason = f"no known fact reaches similarity {builder.context.thresholds.conflict:g}"
+            reason = f"no known fact reaches similarity {builder.context.rules.thresholds.conflict:g}"
             return (builder.added(builder.decision("threshold", reason)),)
         case Obsolete():
             return (add_obsolete(builder, classification),)
@@ -73,7 +73,8 @@ def _statement_events(
         case Conflict() if isinstance(llm_decision, LlmDecision):
             return _decide_conflict(builder, llm_decision)
         case Conflict(candidates=candidates):
-            none = llm_decision or replace(NOT_ASKED, shown=candidates[:MAX_CANDIDATES])
+            none = llm_decision or NOT_ASKED
+            none = replace(none, shown=none.shown or candidates[:MAX_CANDIDATES])
             decision = builder.decision("fallback", f"added as unresolved: {none.complaint}", none)
             return (builder.added(decision, unresolved=True),)
 
@@ -102,7 +103,7 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
         targets = tuple(known for known in targets if known.status == "active")
     newer = [known for known in targets if _is_newer_pending(builder, reply.verdict, known)]
     targets = tuple(known for known in targets if known not in newer)
-    outdated = next((known for known in targets if is_outdated(builder, known)), None)
+    outdated = next((known for known in targets if builder.is_outdated(known)), None)
     decision = builder.decision("model", reply.reason, llm_decision)
     match reply.verdict:
         case _ if not targets:
@@ -131,7 +132,7 @@ def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[M
     known = builder.state.current_fact(duplicate.candidate)
     if known.status != "ended" and builder.state.open_fact(known) is None:
         return (builder.added(builder.decision(duplicate.by, "the fact it repeats was ended earlier in this turn")),)
-    if is_outdated(builder, known):
+    if builder.is_outdated(known):
         return (add_as_history(builder, known),)
     near = f"similarity {duplicate.candidate.similarity:.3f} is that of a duplicate"
     decision = builder.decision(duplicate.by, "same words as a known fact" if duplicate.by == "hash" else near)

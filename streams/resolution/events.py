@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.events import (
+    ConflictResolved,
     FactAdded,
     FactConfirmed,
+    FactContradicted,
+    FactExpired,
+    FactReplaced,
+    FactRetracted,
     FactSkipped,
     FactsMerged,
     MemoryEvent,
@@ -17,17 +22,49 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
     PendingRejected,
 )
-from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, MatchedFact, NewFact, Original, Statement
-from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Thresholds, WeighedCandidate, answered_by
+from mnemolog.schemas.facts import (
+    Authority,
+    Candidate,
+    ExtractedFact,
+    MatchedFact,
+    MovedEnd,
+    NewFact,
+    Original,
+    Statement,
+    ranked_categories,
+)
+from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Guard, Verdict, WeighedCandidate, answered_by
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends import same_value
+from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
-from mnemolog.streams.resolution.classify import TurnState, same_slot
-from mnemolog.streams.resolution.guards import StatementContext, next_version_start, statement_confidence
-from mnemolog.streams.text.differences import compare_subjects
+from mnemolog.streams.resolution.classify import TurnState
+from mnemolog.streams.resolution.guards import (
+    Cleared,
+    StatementContext,
+    clear,
+    clear_held,
+    clear_own,
+    clear_repeated,
+    is_outdated,
+    is_resend,
+    next_version_start,
+    statement_confidence,
+)
+from mnemolog.streams.resolution.rules import TurnRules
 
+Ending = TypeVar(
+    "Ending",
+    FactReplaced,
+    FactContradicted,
+    FactRetracted,
+    FactExpired,
+    FactsMerged,
+    ConflictResolved,
+    PendingConfirmed,
+)
+"""Events that end known facts, or settle one of them; they are made of cleared facts alone."""
 _OF_ENTITIES: Final = ("entities", "relations", "unlinked")
 """Fields of a fact that are events of their own in the log, or a part of a step."""
 
@@ -61,32 +98,37 @@ NOT_ASKED: Final = NoDecision(complaint="the turn has more conflicts than one qu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a model makes of a question."""
+
+    question: Question
+    answer: LlmDecision | NoDecision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionContext:
     """What all decisions of a turn share.
 
     `authority` is that of the turn's facts, `pending_cases` are the pending overwrites that they may meet,
-    `version_starts` the starts of the versions before a known fact, `user_names` the names of the user.
+    `version_starts` the starts of the versions before a known fact.
     """
 
     owner: str
     source_id: str
     occurred_at: datetime
     speaker: str | None
-    thresholds: Thresholds
-    rules: EffectivePolicy = field(default_factory=EffectivePolicy)
-    infer: bool = True
+    rules: TurnRules
     authority: Authority = "extracted"
     pending_cases: Mapping[UUID, PendingCase] = field(default_factory=dict)
     version_starts: Mapping[UUID, tuple[datetime, ...]] = field(default_factory=dict)
-    user_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventBuilder:
     """Makes the events about one statement, the first with `ordinal`; each decision names the `candidates`.
 
-    A statement without a `vector` adds no fact of its own. A promoted statement has speaker, authority and time of its
-    `original`.
+    A statement without a `vector` adds no fact of its own; one that is asked about again is the known fact `known_id`.
+    A promoted statement has speaker, authority and time of its `original`.
     """
 
     context: DecisionContext
@@ -97,6 +139,7 @@ class EventBuilder:
     vector: Vector | None
     candidates: tuple[Candidate, ...]
     original: Original | None = None
+    known_id: UUID | None = None
 
     @classmethod
     def of_statement(
@@ -118,18 +161,34 @@ class EventBuilder:
         return Statement(text=self.fact.text, excerpt=self.fact.excerpt)
 
     @property
-    def said_at(self) -> datetime:
-        """When the statement was said."""
-        return self.context.occurred_at if self.original is None else self.original.promoted_from.said_at
+    def speaker(self) -> str | None:
+        """Who made the statement."""
+        return (self.original or self.context).speaker
 
     @property
     def own_ids(self) -> frozenset[UUID]:
         """The facts that the statement's turn (of a promoted statement: the turn of its original) has said before."""
         return self.state.facts_of(None if self.original is None else self.original.promoted_from.source_id)
 
+    def clear(
+        self, verdict: Verdict, targets: Sequence[Candidate], ended_at: datetime | None = None
+    ) -> Cleared | Guard:
+        """As `guards.clear`, for the statement."""
+        policy, starts = self.context.rules.policy, self.state.version_starts
+        return clear(verdict, targets, self.statement_context, policy, self.own_ids, starts, ended_at=ended_at)
+
+    def clear_itself(self, others: Cleared | None = None) -> Cleared:
+        """As `guards.clear_own`, for the fact of the statement: a known one, or the one that its first event adds."""
+        own_id = self.known_id or ids.fact_id(self.context.owner, self.context.source_id, self.ordinal)
+        return clear_own(own_id, others)
+
+    def is_outdated(self, known: Candidate) -> bool:
+        """As `guards.is_outdated`, for the statement."""
+        return is_outdated(self.statement_context, known, self.state.version_starts)
+
     def shares_slot(self, known: Candidate) -> bool:
-        """As `same_slot`."""
-        return same_slot(self.fact, known, self.context.rules, self.context.user_names)
+        """Whether both are certainly values of one slot."""
+        return self.context.rules.slot_relation(self.fact, known) == "same"
 
     def has_value_of(self, known: Candidate) -> bool:
         """Whether both say one lasting value of one slot, perhaps with other details."""
@@ -160,6 +219,27 @@ class EventBuilder:
 
     def added(self, decision: Decision, **fields: Any) -> FactAdded:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), **fields)
+
+    def added_and_denied(self, decision: Decision, shown: Sequence[UUID] = ()) -> tuple[FactAdded, FactRetracted]:
+        """The events of a statement that never was true, by the facts that are `shown`."""
+        added = self.added(decision.model_copy(update={"shown": shown}) if shown else decision)
+        denied = decision.model_copy(update={"shown": (added.fact.fact_id, *shown)}) if shown else decision
+        return added, self.ending(FactRetracted, self.clear_itself(), denied, offset=1, ended_at=None)
+
+    def ending(
+        self, kind: type[Ending], cleared: Cleared, decision: Decision, *, offset: int = 0, **fields: Any
+    ) -> Ending:
+        """The event that ends cleared facts, or settles what the statement means for them."""
+        return kind(**self.event_fields(decision, offset=offset), targets=cleared.fact_ids, **fields)
+
+    def moved_ends(self, cleared: Cleared, ended: Sequence[Candidate], ended_at: datetime) -> tuple[MovedEnd, ...]:
+        """The earlier end that the statement gives to cleared facts that something else ended later."""
+        fact_id = self.new_fact().fact_id
+        return tuple(
+            MovedEnd(fact_id=known.fact_id, ender=fact_id, ended_at=ended_at, ended_by=fact_id)
+            for known in ended
+            if known.fact_id in cleared.fact_ids and known.true_to is not None and ended_at < known.true_to
+        )
 
     def added_as_history(self, newer: Sequence[Candidate], decision: Decision) -> FactAdded:
         """The event of a statement that is older than a fact of `newer`: it held until the next version began."""
@@ -194,15 +274,14 @@ class EventBuilder:
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:
             raise AssertionError("a statement without a vector adds no fact of its own")
-        said_by = self.original or self.context
         return NewFact(
             **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name not in _OF_ENTITIES},
             fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
             confidence=self.statement_context.confidence,
             true_from=self.statement_context.true_from,
-            speaker=said_by.speaker,
-            authority=said_by.authority,
-            said_at=self._own_time(self.said_at),
+            speaker=self.speaker,
+            authority=(self.original or self.context).authority,
+            said_at=self._own_time(self.statement_context.said_at),
             metadata=None if self.original is None else self.original.metadata,
             vector=self.vector,
         )
@@ -215,16 +294,15 @@ class EventBuilder:
         It is true since its first parent was, and was said when its last parent was.
 
         It is as certain as its most certain parent, but no more certain than a doubtful statement. With a human's word
-        in it, it is a human's word. It has the category of a high-risk parent; key and subject are a parent's where
-        the statement has none. All parents have the same term.
+        in it, it is a human's word. It has the categories of all parents; key and subject are a parent's where the
+        statement has none. All parents have the same term.
         """
-        fact, rules = self.new_fact(offset=offset), self.context.rules
+        fact = self.new_fact(offset=offset)
         reply = llm_decision and llm_decision.reply
         text = (reply and reply.text) or fact.text
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         surest = max(fact.confidence, *(known.confidence for known in targets))
         keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
-        risky = (known.category for known in targets if rules.is_high_risk(known.category, known.key))
         return fact.model_copy(
             update={
                 "text": text,
@@ -234,7 +312,7 @@ class EventBuilder:
                 "confidence": fact.confidence if self.statement_context.is_doubtful else surest,
                 "vector": (llm_decision and llm_decision.merged_vector) or fact.vector,
                 **({"key": keyed.key, "value": keyed.value} if keyed else {}),
-                "category": next(risky, fact.category),
+                **ranked_categories([*(one for known in targets for one in known.categories), *fact.categories]),
                 "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
                 "authority": "human" if any(known.authority == "human" for known in targets) else fact.authority,
                 "single_valued": fact.single_valued or any(known.single_valued for known in targets),
@@ -246,16 +324,20 @@ class EventBuilder:
         return None if said_at == self.context.occurred_at else said_at
 
 
+def own_end(event: MemoryEvent, ended_at: datetime, ended_by: UUID) -> MovedEnd:
+    """The end of the fact that an event adds."""
+    if event.new_fact is None:
+        raise AssertionError("an event without a new fact has no end of its own")
+    return MovedEnd(fact_id=event.new_fact.fact_id, ender=ended_by, ended_at=ended_at, ended_by=ended_by)
+
+
 def statement_context(matched: MatchedFact, context: DecisionContext) -> StatementContext:
     """The certainty and the times of a statement: it holds since its event time, or since it was said."""
     return StatementContext(
-        confidence=statement_confidence(matched, context.rules),
+        fact=matched.fact,
+        confidence=statement_confidence(matched, context.rules.policy),
         true_from=matched.holds_since(context.occurred_at),
         said_at=matched.said_at(context.occurred_at),
-        tells_change_or_end=matched.fact.action_hint != "new",
-        has_term=matched.fact.valid_until is not None,
-        key=matched.fact.key,
-        value=matched.fact.value,
     )
 
 
@@ -275,21 +357,24 @@ def repetition_events(  # noqa: PLR0911 - one return a case
     """The events of a statement that repeats `known`; `raises_confidence`: the LLM saw it in other words.
 
     The repetition confirms a pending fact that was said before it, and rejects earlier pending overwrites of `known`
-    that are no human's word. A raw turn, a turn under `add_only`, and a repetition of an ended fact do neither.
+    that are no human's word. A raw turn, a turn under `add_only`, a repetition of an ended fact, and a resend do
+    neither.
     """
-    context = builder.context
+    rules, statement = builder.context.rules, builder.statement_context
     if enriched := _enriched(builder, known, decision):
         return enriched
-    if not context.infer or context.rules.add_only or known.status == "ended":
+    if not rules.uses_llm or known.status == "ended":
         return (builder.skipped(known, decision),)
-    case = context.pending_cases.get(known.fact_id)
-    if case is not None and known.status == "pending_confirmation" and supports(builder, known, case):
-        if case.needs_human:
-            return (builder.confirmed(known, decision.model_copy(update={"guard": "human_word"})),)
-        return (confirm_pending(builder, case, decision),)
+    case = builder.context.pending_cases.get(known.fact_id) if known.status == "pending_confirmation" else None
+    cleared = clear_held(case, known, statement, builder.speaker, rules) if case else None
+    if case and isinstance(cleared, Cleared):
+        return (confirm_pending(builder, case, cleared, decision),)
+    if cleared:
+        return (builder.confirmed(known, decision.model_copy(update={"guard": cleared})),)
     if rejections := _rejections(builder, known, decision):
         return rejections
-    if raises_confidence and known.fact_id not in builder.state.confirmed_ids and not _is_resend(builder, known):
+    is_first = known.fact_id not in builder.state.confirmed_ids
+    if raises_confidence and is_first and not is_resend(known, statement, rules):
         return (builder.confirmed(known, decision),)
     return (builder.skipped(known, decision),)
 
@@ -306,31 +391,28 @@ def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Se
     `add_only`, and beside a human's word that has no key, the statement is a fact of its own; so it is, unresolved,
     where its key has another value. No events where it says no more.
     """
-    authority = builder.context.authority if builder.original is None else builder.original.authority
+    authority = (builder.original or builder.context).authority
     if known.status != "active" or builder.vector is None or not says_more(authority, builder.fact.key, known):
         return ()
     rivals = (other for other in builder.candidates if other.status == "active" and other.fact_id != known.fact_id)
     if known.key is None and any(builder.shares_slot(other) for other in rivals):
         return (builder.added(decision, unresolved=True),)
-    if builder.context.rules.add_only or known.authority == "human":
+    cleared = clear_repeated(known, builder.context.rules.policy)
+    if cleared is None:
         return (builder.added(decision),)
     plain = {"confirmed": None, "statement": None, "true_from": None}  # the merged fact has the statement
-    rejections = [
-        one.model_copy(update=plain) for one in _rejections(builder, known, decision) if builder.context.infer
-    ]
+    contradicted = _rejections(builder, known, decision) if builder.context.rules.infer else ()
+    rejections = [one.model_copy(update=plain) for one in contradicted]
     reason = f"{decision.reason}, and more: both are one fact"
     decision = decision.model_copy(update={"reason": reason, "before": snapshots([known])})
-    merged = FactsMerged(
-        **builder.event_fields(decision, offset=len(rejections)),
-        targets=(known.fact_id,),
-        statement=builder.statement,
-        fact=builder.merged_fact(None, [known], offset=len(rejections)),
-    )
+    offset = len(rejections)
+    fact = builder.merged_fact(None, [known], offset=offset)
+    merged = builder.ending(FactsMerged, cleared, decision, offset=offset, statement=builder.statement, fact=fact)
     return (*rejections, merged)
 
 
-def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision) -> PendingConfirmed:
-    """The event that carries a pending overwrite out, on the targets that this turn has not ended.
+def confirm_pending(builder: EventBuilder, case: PendingCase, cleared: Cleared, decision: Decision) -> PendingConfirmed:
+    """The event that carries a pending overwrite out, on the cleared targets that this turn has not ended.
 
     The fact is unresolved beside the successors of other targets, and beside active values of its slot that the
     decision on it did not weigh.
@@ -346,30 +428,16 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, decision: Decision
     ]
     beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
     update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})
-    return PendingConfirmed(
-        **builder.event_fields(decision.model_copy(update=update)),
+    return builder.ending(
+        PendingConfirmed,
+        cleared.part(state.open_ids(cleared.fact_ids)),
+        decision.model_copy(update=update),
         target=case.fact_id,
-        targets=state.open_ids(case.targets),
         unresolved=bool(beside),
         action=case.action,
         ended_at=case.ended_at,
         statement=builder.statement,
     )
-
-
-def supports(builder: EventBuilder, known: Candidate, case: PendingCase) -> bool:
-    """Whether a statement supports the pending overwrite of a known fact: it comes after it, and is no resend of it."""
-    speaker = (builder.original or builder.context).speaker
-    is_same_speaker = compare_subjects(speaker, case.speaker, builder.context.user_names) == "same"
-    return case.said_at <= builder.said_at and not (is_same_speaker and _is_resend(builder, known))
-
-
-def _is_resend(builder: EventBuilder, known: Candidate) -> bool:
-    """Whether a statement has the words of a known fact, or was said in its words, within the `resend_window` of it."""
-    last_said = known.said_at or known.true_from
-    if builder.said_at - last_said > timedelta(seconds=builder.context.rules.resend_window):
-        return False
-    return builder.fact.content_hash == known.content_hash or builder.fact.excerpt == known.excerpt
 
 
 def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[PendingRejected]:
@@ -378,7 +446,7 @@ def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> 
     contradicted = (
         case
         for case in cases
-        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.said_at
+        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.statement_context.said_at
         if case.authority != "human"
     )
     return [

@@ -1,8 +1,12 @@
-"""Guards that block or defer a decision that would end a known fact, and the comparisons of times that they need."""
+"""Guards that block or defer a decision that would end a known fact, and the comparisons of times that they need.
 
-from collections.abc import Collection, Mapping, Sequence
+Whoever ends known facts needs a `Cleared` for them, and only the guards make one.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -17,7 +21,9 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
-from mnemolog.schemas.stored import StoredFact
+from mnemolog.schemas.stored import PendingCase, StoredFact
+from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.text.differences import compare_subjects
 
 DOUBTFUL_BELOW: Final = 0.50
 """Confidence below which a statement cannot end a certain fact, and a merged fact is not more certain (Mem Skill)."""
@@ -36,20 +42,36 @@ GUARD_REASONS: Final[Mapping[Guard, str]] = {
 }
 
 
+_KEY: Final = object()
+
+
+class Cleared:
+    """Known facts that a decision may end: no guard holds it back. Events that end facts are made of it alone."""
+
+    __slots__ = ("fact_ids",)
+
+    def __init__(self, fact_ids: Iterable[UUID], *, key: object) -> None:
+        if key is not _KEY:
+            raise TypeError("only a guard clears facts for an end")
+        self.fact_ids = tuple(fact_ids)
+
+    def part(self, fact_ids: Iterable[UUID]) -> "Cleared":
+        """Those of `fact_ids` that are cleared."""
+        return Cleared((fact_id for fact_id in fact_ids if fact_id in self.fact_ids), key=_KEY)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementContext:
-    """How certain a statement is, since when it holds, when it was said, and whether it states a change or an end.
+    """A statement, or a known fact as one: how certain it is, since when it holds, and when it was said."""
 
-    `has_term`: it names until when it holds. `key` and `value` are those of its slot.
-    """
-
+    fact: ExtractedFact | Candidate
     confidence: float
     true_from: datetime
     said_at: datetime
-    tells_change_or_end: bool = False
-    has_term: bool = False
-    key: str | None = None
-    value: str | None = None
+
+    @property
+    def tells_change_or_end(self) -> bool:
+        return self.fact.action_hint != "new"
 
     @property
     def is_plan(self) -> bool:
@@ -72,55 +94,92 @@ def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
     return confidence_of(matched.fact, rules) if matched.original is None else matched.original.confidence
 
 
-def find_guard(  # noqa: C901, PLR0911 - one return a guard
+def clear(  # noqa: C901, PLR0911, PLR0917 - one return a guard
     verdict: Verdict,
     targets: Sequence[Candidate],
-    statement_context: StatementContext,
-    rules: EffectivePolicy,
+    statement: StatementContext,
+    policy: EffectivePolicy,
     own_ids: Collection[UUID] = (),
+    version_starts: Mapping[UUID, Sequence[datetime]] = MappingProxyType({}),
     *,
     ended_at: datetime | None = None,
-) -> Guard | None:
-    """The first guard that applies to a verdict on `targets`, or None; `ended_at` is the end that an EXPIRE gives.
+) -> Cleared | Guard:
+    """The targets of a verdict, or the first guard that applies to it; `ended_at` is the end that an EXPIRE gives.
 
     Pending targets are guarded only where they are a human's word; facts that the turn itself said (`own_ids`) only
-    against a statement that is older.
+    against a statement that is older. `version_starts` has the starts of the versions that a fact superseded.
     """
-    if rules.add_only:
+    if policy.add_only:
         return "add_only"
-    if verdict not in OVERWRITE_OF_VERDICT:
-        return None
-    if verdict == "MERGE" and _loses_slot(statement_context, targets):
+    cleared = Cleared((known.fact_id for known in targets), key=_KEY)
+    ends = verdict in OVERWRITE_OF_VERDICT
+    if (ends or verdict == "KEEP") and any(known.is_of_other_entity for known in targets):
+        return "other_subject"
+    if verdict in ("KEEP", "MERGE") and any(is_outdated(statement, known, version_starts) for known in targets):
+        return "late_news"
+    if not ends:
+        return cleared
+    if verdict == "MERGE" and _loses_slot(statement, targets):
         return "lost_slot"
     active = [known for known in targets if known.status == "active"]
-    if is_late_news(verdict, active, statement_context, ended_at):
+    if is_late_news(verdict, active, statement, ended_at):
         return "late_news"
-    is_stay = statement_context.has_term and verdict in ("REPLACE", "CONTRADICT")
+    is_stay = statement.fact.valid_until is not None and verdict in ("REPLACE", "CONTRADICT")
     if is_stay and any(known.valid_until is None for known in active):
         return "lasting_value"
     if any(known.authority == "human" for known in targets if known.fact_id not in own_ids):
         return "human_word"
     active = [known for known in active if known.fact_id not in own_ids]
-    has_certain = any(known.confidence >= rules.confirm_below for known in active)
-    is_risky = any(rules.is_high_risk(known.category, known.key) for known in active)
-    is_sure = statement_context.confidence >= rules.confirm_below
+    has_certain = any(known.confidence >= policy.confirm_below for known in active)
+    is_risky = any(policy.is_high_risk(known.categories, known.key) for known in active)
+    is_sure = statement.confidence >= policy.confirm_below
     if verdict == "CONTRADICT" and has_certain and (is_risky or not is_sure):
         return "high_confidence"
     if is_sure:
-        return None
+        return cleared
     if is_risky:
         return "high_risk"
-    if verdict != "MERGE" and statement_context.is_doubtful and has_certain:
+    if verdict != "MERGE" and statement.is_doubtful and has_certain:
         return "low_confidence"
-    return None
+    return cleared
 
 
-def _loses_slot(statement_context: StatementContext, targets: Sequence[Candidate]) -> bool:
+def clear_repeated(known: Candidate, policy: EffectivePolicy) -> Cleared | None:
+    """A fact that goes on with what a repetition adds to it; None for a human's word and under `add_only`."""
+    return None if policy.add_only or known.authority == "human" else Cleared([known.fact_id], key=_KEY)
+
+
+def clear_own(fact_id: UUID, others: Cleared | None = None) -> Cleared:
+    """The fact of a statement, which may always end itself, and what it is cleared to end with it."""
+    return Cleared((fact_id, *(others.fact_ids if others else ())), key=_KEY)
+
+
+def clear_held(
+    case: PendingCase, known: Candidate, statement: StatementContext, speaker: str | None, rules: TurnRules
+) -> Cleared | Guard | None:
+    """The targets of the held overwrite that `known` is, which a statement repeats.
+
+    "human_word" where only a person may confirm it. None where the statement confirms nothing: it was said before it,
+    or is a resend of it.
+    """
+    is_same_speaker = compare_subjects(speaker, case.speaker, rules.user_names) == "same"
+    if statement.said_at < case.said_at or (is_same_speaker and is_resend(known, statement, rules)):
+        return None
+    return "human_word" if case.needs_human else Cleared(case.targets, key=_KEY)
+
+
+def is_resend(known: Candidate, statement: StatementContext, rules: TurnRules) -> bool:
+    """Whether a statement has the words of a known fact, or was said in its words, within the `resend_window` of it."""
+    since = statement.said_at - (known.said_at or known.true_from)
+    if since > timedelta(seconds=rules.policy.resend_window):
+        return False
+    return statement.fact.content_hash == known.content_hash or statement.fact.excerpt == known.excerpt
+
+
+def _loses_slot(statement: StatementContext, targets: Sequence[Candidate]) -> bool:
     """Whether the facts of a merge fill more than one slot, or a slot with more than one value: a fact has one."""
-    slots = {(known.key, normalise(known.value or "")) for known in targets if known.key is not None}
-    if statement_context.key is not None:
-        slots.add((statement_context.key, normalise(statement_context.value or "")))
-    return len(slots) > 1
+    facts = (statement.fact, *targets)
+    return len({(one.key, normalise(one.value or "")) for one in facts if one.key is not None}) > 1
 
 
 def may_end(confidence: float, known: StoredFact, rules: EffectivePolicy) -> bool:
@@ -130,32 +189,44 @@ def may_end(confidence: float, known: StoredFact, rules: EffectivePolicy) -> boo
     if confidence >= rules.confirm_below:
         return True
     is_sure = known.state.confidence >= rules.confirm_below
-    return not (rules.is_high_risk(known.fact.category, known.fact.key) or (confidence < DOUBTFUL_BELOW and is_sure))
+    return not (rules.is_high_risk(known.fact.categories, known.fact.key) or (confidence < DOUBTFUL_BELOW and is_sure))
 
 
 def is_late_news(
     verdict: Verdict,
     known_facts: Sequence[Candidate],
-    statement_context: StatementContext,
+    statement: StatementContext,
     ended_at: datetime | None = None,
 ) -> bool:
     """Whether the statement is older than a fact that it would end."""
-    true_from, said_at = statement_context.true_from, statement_context.said_at
+    true_from, said_at = statement.true_from, statement.said_at
     if verdict == "MERGE":  # both stay true in the merged fact
         return False
     if verdict == "CONTRADICT":
         # A denial is as old as its words: "I was born on the 1st, not on the 3rd" is no older for being about the 1st.
-        begun = (known for known in known_facts if not is_planned(known, statement_context))
-        return any(predates(max(true_from, said_at), statement_context, known) for known in begun)
+        begun = (known for known in known_facts if not is_planned(known, statement))
+        return any(predates(max(true_from, said_at), statement, known) for known in begun)
     for known in known_facts:
         # "I'll leave Rome on 20 March" is not refuted by who says before that day that they live there.
         if verdict == "EXPIRE" and ended_at is not None and ended_at > _last_held(known):
             continue
         # A statement that changes a plan is as old as its words, and not as its own plan.
         changes_plan = verdict in ("RETRACT", "REPLACE") and is_plan(known) and said_at < known.true_from
-        if predates(min(true_from, said_at) if changes_plan else true_from, statement_context, known):
+        if predates(min(true_from, said_at) if changes_plan else true_from, statement, known):
             return True
     return False
+
+
+def is_outdated(
+    statement: StatementContext, known: Candidate, version_starts: Mapping[UUID, Sequence[datetime]]
+) -> bool:
+    """Whether another version held between a statement and a known fact that began after the statement was said.
+
+    Then the statement is not about that fact, even in equal words: "I live in Rome", said before the year in Oslo.
+    """
+    return statement.said_at < known.true_from and any(
+        statement.true_from < began < known.true_from for began in version_starts.get(known.fact_id, ())
+    )
 
 
 def is_plan(known: Candidate) -> bool:
@@ -163,25 +234,25 @@ def is_plan(known: Candidate) -> bool:
     return known.event_time is not None and known.said_at is not None and known.said_at < known.true_from
 
 
-def predates(effective_from: datetime, statement_context: StatementContext, known: Candidate) -> bool:
+def predates(effective_from: datetime, statement: StatementContext, known: Candidate) -> bool:
     """Whether a statement that holds since `effective_from` is older than a known fact.
 
     A statement that was said before the known fact was last said is older if it also holds since before that.
     """
-    last_said = known.said_at or statement_context.said_at
-    if statement_context.said_at < last_said:
+    last_said = known.said_at or statement.said_at
+    if statement.said_at < last_said:
         return effective_from < last_said
     # "I moved last weekend" is newer than "I live in Rome", said on that Sunday without a time of its own. But what is
     # said about 2019 does not end what is said to have begun in 2021. A plan can be called off until it begins.
-    if statement_context.tells_change_or_end and (known.event_time is None or is_planned(known, statement_context)):
+    if statement.tells_change_or_end and (known.event_time is None or is_planned(known, statement)):
         return False
     return effective_from < known.true_from
 
 
-def is_planned(known: Candidate, statement_context: StatementContext) -> bool:
+def is_planned(known: Candidate, statement: StatementContext) -> bool:
     """Whether a known fact, said before a statement, begins only after it."""
-    said_before = known.said_at is not None and known.said_at <= statement_context.said_at
-    return said_before and known.event_time is not None and known.true_from > statement_context.said_at
+    said_before = known.said_at is not None and known.said_at <= statement.said_at
+    return said_before and known.event_time is not None and known.true_from > statement.said_at
 
 
 def next_version_start(

@@ -6,7 +6,7 @@ from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
 from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.streams.resolution.classify import Obsolete
 from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, snapshots
-from mnemolog.streams.resolution.guards import GUARD_REASONS, find_guard, is_late_news, is_planned, predates
+from mnemolog.streams.resolution.guards import GUARD_REASONS, Cleared, is_late_news, is_planned, predates
 from mnemolog.streams.resolution.overwrites import target_end
 from mnemolog.streams.text.differences import relate_subjects
 
@@ -17,13 +17,13 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
     The statement repeats an ended fact; or it adds to ended facts, and ended with them; or it is of a time before them.
     Else it is news, which may end them earlier than was known.
     """
-    reply, statement, names = llm_decision.reply, builder.statement_context, builder.context.user_names
+    reply, statement, names = llm_decision.reply, builder.statement_context, builder.context.rules.user_names
     decision = builder.decision("model", reply.reason, llm_decision)
     history = decision.model_copy(update={"by": "policy", "guard": "late_news", "before": snapshots(ended)})
     held = [known for known in ended if known.true_to is not None and statement.true_from < known.true_to]
     if reply.verdict == "KEEP" and held:
         nearest = max(held, key=lambda known: known.similarity)
-        if not is_outdated(builder, nearest):
+        if not builder.is_outdated(nearest):
             return builder.skipped(nearest, decision)
         return add_as_history(builder, nearest, llm_decision)
     added_to: list[Candidate] = []
@@ -52,18 +52,13 @@ def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequen
 
     None where a guard would hold the statement back, or where it calls off facts that were a plan then.
     """
-    reply, statement, rules = llm_decision.reply, builder.statement_context, builder.context.rules
-    begun = [known for known in held if not is_planned(known, statement)]
+    reply = llm_decision.reply
+    begun = [known for known in held if not is_planned(known, builder.statement_context)]
     as_they_were = [known.model_copy(update={"status": "active"}) for known in begun]
-    own_ids = builder.own_ids
-    if not begun or find_guard(reply.verdict, as_they_were, statement, rules, own_ids, ended_at=reply.ended_at):
+    cleared = builder.clear(reply.verdict, as_they_were, reply.ended_at)
+    if not begun or not isinstance(cleared, Cleared):
         return ()
-    fact_id, ended_at = builder.new_fact().fact_id, target_end(builder, llm_decision, begun)
-    return tuple(
-        MovedEnd(fact_id=known.fact_id, ender=fact_id, ended_at=ended_at, ended_by=fact_id)
-        for known in begun
-        if known.true_to is not None and ended_at < known.true_to
-    )
+    return builder.moved_ends(cleared, begun, target_end(builder, llm_decision, begun))
 
 
 def add_obsolete(builder: EventBuilder, obsolete: Obsolete) -> FactAdded:
@@ -80,14 +75,3 @@ def add_as_history(builder: EventBuilder, known: Candidate, llm_decision: LlmDec
     reason = f"another value held between this statement and the known fact: {GUARD_REASONS['late_news']}"
     decision = builder.decision("policy", reason, llm_decision, guard="late_news", before=snapshots([known]))
     return builder.added_as_history([known], decision)
-
-
-def is_outdated(builder: EventBuilder, known: Candidate) -> bool:
-    """Whether another version held between a statement and a known fact that began after the statement was said.
-
-    Then the statement is not about that fact, even in equal words: "I live in Rome", said before the year in Oslo.
-    """
-    statement, starts = builder.statement_context, builder.state.version_starts.get(known.fact_id, ())
-    return statement.said_at < known.true_from and any(
-        statement.true_from < began < known.true_from for began in starts
-    )

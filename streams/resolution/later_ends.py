@@ -6,66 +6,41 @@ judged against a later statement too, unless that statement ends the announcemen
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.events import VERDICTS_WITH_END_TIME, FactAdded, FactPending, FactRetracted, MemoryEvent
-from mnemolog.schemas.facts import Authority, Candidate, MatchedFact, MovedEnd
+from mnemolog.schemas.events import VERDICTS_WITH_END_TIME, FactAdded, FactPending, MemoryEvent
+from mnemolog.schemas.facts import Authority, Candidate, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
-from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Guard, Thresholds
-from mnemolog.streams.llm.ports import KnownAs
-from mnemolog.streams.resolution.classify import known_candidate, may_be_same_slot
-from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, NoDecision
-from mnemolog.streams.resolution.guards import (
-    GUARD_REASONS,
-    StatementContext,
-    find_guard,
-    is_planned,
-    statement_confidence,
-)
+from mnemolog.schemas.provenance import Guard
+from mnemolog.streams.llm.ports import Question
+from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
+from mnemolog.streams.resolution.classify import stated_candidate
+from mnemolog.streams.resolution.events import EventBuilder, Judgement, LlmDecision, NoDecision, own_end
+from mnemolog.streams.resolution.guards import GUARD_REASONS, Cleared, StatementContext, clear, is_planned
 from mnemolog.streams.resolution.overwrites import target_end
+from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import relate_subjects
 
 MAX_LATER_ENDS: Final = 3
 """How many known ends are judged against a statement, the nearest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaterEnd:
-    """A known fact that states an end, and the statement, at its place in the turn, that it may end.
+def split_later_ends(turn: MatchedFacts, rules: TurnRules) -> tuple[MatchedFacts, tuple[Question, ...]]:
+    """The turn without the candidates that state an end and were said after it; and these ends, with announced ones.
 
-    `end_fact` was said after the statement; or, where it `is_announced`, before, and its day is still to come.
+    Where no model is asked, the turn as it is.
+
+    Each end is a question, whose one candidate is the statement that it may end.
     """
-
-    place: int
-    end_fact: Candidate
-    statement: Candidate
-    is_announced: bool = False
-
-    @property
-    def known_as(self) -> KnownAs:
-        return "announced" if self.is_announced else "said later"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaterEndOutcome:
-    """The model's decision on a later end."""
-
-    end: LaterEnd
-    llm_decision: LlmDecision | NoDecision
-
-
-def split_later_ends(
-    turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds
-) -> tuple[MatchedFacts, tuple[LaterEnd, ...]]:
-    """The turn without the candidates that state an end and were said after it; and these ends, with announced ones."""
+    if not rules.uses_llm:
+        return turn, ()
     own_authority: Authority = "human" if turn.immutable else "extracted"
     facts: list[MatchedFact] = []
-    ends: list[LaterEnd] = []
+    ends: list[Question] = []
     for place, matched in enumerate(turn.facts):
         fact, said_at = matched.fact, matched.said_at(turn.occurred_at)
         later: list[Candidate] = []
@@ -73,11 +48,11 @@ def split_later_ends(
         for known in matched.candidates if fact.action_hint != "retract" else ():
             if known.action_hint != "retract" or known.status == "pending_confirmation":
                 continue
-            if relate_subjects(fact, known, turn.user_names) == "other":
+            if relate_subjects(fact, known, rules.user_names) == "other":
                 continue
             is_later = _last_said(known) > said_at
-            threshold = thresholds.ending if is_later else thresholds.conflict
-            if known.similarity < threshold and not may_be_same_slot(fact, known, rules, turn.user_names):
+            threshold = rules.thresholds.ending if is_later else rules.thresholds.conflict
+            if known.similarity < threshold and rules.slot_relation(fact, known) == "other":
                 continue
             if is_later:
                 later.append(known)
@@ -86,17 +61,24 @@ def split_later_ends(
         others = tuple(known for known in matched.candidates if known not in later)
         facts.append(matched.model_copy(update={"candidates": others}))
         for known in sorted((*later, *announced), key=lambda known: -known.similarity)[:MAX_LATER_ENDS]:
-            # A statement has an id for each end: in one reply, only one decision may end a known fact.
-            number = len(turn.facts) + len(ends)
-            statement = known_candidate(
-                fact,
-                fact_id=provisional_fact_id(turn.owner, turn.source_id, number),
-                confidence=statement_confidence(matched, rules),
-                true_from=matched.holds_since(turn.occurred_at),
-                said_at=said_at,
+            statement = stated_candidate(
+                matched,
+                turn,
+                rules,
+                # A statement has an id for each end: in one reply, only one decision may end a known fact.
+                fact_id=provisional_fact_id(turn.owner, turn.source_id, len(turn.facts) + len(ends)),
                 authority=own_authority if matched.original is None else matched.original.authority,
+                subject_relation=known.subject_relation,
             )
-            ends.append(LaterEnd(place=place, end_fact=known, statement=statement, is_announced=known in announced))
+            ends.append(
+                Question(
+                    fact=as_extracted_fact(known),
+                    candidates=(statement,),
+                    place=place,
+                    known=known,
+                    known_as="announced" if known in announced else "said later",
+                )
+            )
     return turn.model_copy(update={"facts": tuple(facts)}), tuple(ends)
 
 
@@ -104,35 +86,29 @@ def _last_said(known: Candidate) -> datetime:
     return known.said_at or known.true_from
 
 
-def events_of_denied(builder: EventBuilder, outcomes: Sequence[LaterEndOutcome]) -> Sequence[MemoryEvent]:
+def events_of_denied(builder: EventBuilder, ends: Sequence[Judgement]) -> Sequence[MemoryEvent]:
     """The events of a statement that a later end denies or calls off; none for other statements."""
-    later = [outcome for outcome in outcomes if not outcome.end.is_announced]
-    for outcome, decided in _effective(builder, later):
-        end = outcome.end
-        is_called_off = decided.reply.verdict != "EXPIRE" and is_planned(end.statement, _as_statement(end, builder))
+    for end, decided, as_end in _effective(builder, ends):
+        is_called_off = decided.reply.verdict != "EXPIRE" and is_planned(decided.targets[0], as_end)
         if decided.reply.verdict == "CONTRADICT" or is_called_off:
             decision = builder.decision("model", decided.reply.reason, decided)
-            added = builder.added(decision.model_copy(update={"shown": (end.end_fact.fact_id,)}))
-            both = decision.model_copy(update={"shown": (added.fact.fact_id, end.end_fact.fact_id)})
-            fields = builder.event_fields(both, offset=1)
-            return added, FactRetracted(**fields, targets=(added.fact.fact_id,), ended_at=None)
+            return builder.added_and_denied(decision, shown=(_known(end).fact_id,))
     return ()
 
 
 def with_later_ends(
-    builder: EventBuilder, events: Sequence[MemoryEvent], outcomes: Sequence[LaterEndOutcome]
+    builder: EventBuilder, events: Sequence[MemoryEvent], judgements: Sequence[Judgement]
 ) -> Sequence[MemoryEvent]:
     """The events of a statement, with the end that the later ends give to the fact that they add; or unresolved."""
     *before, last = events
     taken_back = {fact_id for event in events for fact_id in event.ended_ids}
-    outcomes = [outcome for outcome in outcomes if outcome.end.end_fact.fact_id not in taken_back]
-    if not outcomes or isinstance(last, FactPending):
+    judgements = [one for one in judgements if _known(one.question).fact_id not in taken_back]
+    if not judgements or isinstance(last, FactPending):
         return events
-    ends: list[tuple[datetime, UUID]] = []
-    for outcome, decided in _effective(builder, outcomes):
-        as_of_end = replace(builder, statement_context=_as_statement(outcome.end, builder))
-        ended_at = target_end(as_of_end, decided, [outcome.end.statement])
-        ends.append((ended_at, outcome.end.end_fact.fact_id))
+    ends = [
+        (target_end(replace(builder, statement_context=as_end), decided, decided.targets), _known(end).fact_id)
+        for end, decided, as_end in _effective(builder, judgements)
+    ]
     if last.new_fact is None:  # a repetition, perhaps of a fact that began again after the end
         repeated = next((known for known in builder.candidates if known.fact_id == last.repeated_id), None)
         between = [end for end in ends if repeated is not None and end[0] <= repeated.true_from]
@@ -146,79 +122,79 @@ def with_later_ends(
     ends = [end for end in ends if said_since is None or said_since < end[0]]
     if ends:
         return *before, _with_end(last, *min(ends, key=lambda end: end[0]))
-    doubt = next((one for one in outcomes if not one.end.is_announced and _is_doubtful(builder, one)), None)
+    doubt = next((one for one in judgements if _is_doubtful(builder, one)), None)
     return events if doubt is None else (*before, _unresolved(builder, last, doubt))
 
 
-def is_said_before(end: LaterEnd, known: Candidate) -> bool:
+def is_said_before(end: Question, known: Candidate) -> bool:
     """Whether an end was said before a known fact began: a statement that repeats the fact may have ended between."""
-    return not end.is_announced and _last_said(end.end_fact) <= known.true_from
+    return end.known_as != "announced" and _last_said(_known(end)) <= known.true_from
+
+
+def _known(end: Question) -> Candidate:
+    """The known fact that states the end."""
+    if end.known is None:
+        raise AssertionError("an end is a known fact")
+    return end.known
 
 
 def _with_end(event: MemoryEvent, ended_at: datetime, ended_by: UUID) -> MemoryEvent:
     if isinstance(event, FactAdded) and event.ended_at is not None:
         earlier = {"ended_at": ended_at, "ended_by": ended_by}
         return event.model_copy(update=earlier) if ended_at < event.ended_at else event
-    if event.new_fact is None:
-        raise AssertionError("an event without a new fact has no end of its own")
-    own = MovedEnd(fact_id=event.new_fact.fact_id, ender=ended_by, ended_at=ended_at, ended_by=ended_by)
-    return event.model_copy(update={"moved_ends": (own, *event.moved_ends)})
+    return event.model_copy(update={"moved_ends": (own_end(event, ended_at, ended_by), *event.moved_ends)})
 
 
-def _unresolved(builder: EventBuilder, event: MemoryEvent, outcome: LaterEndOutcome) -> MemoryEvent:
+def _unresolved(builder: EventBuilder, event: MemoryEvent, judgement: Judgement) -> MemoryEvent:
     """The added fact as unresolved beside an end that may concern it."""
     if not isinstance(event, FactAdded) or event.ended_at is not None:
         return event
-    decided = outcome.llm_decision
+    decided = judgement.answer
     if isinstance(decided, NoDecision):
         decision = builder.decision("fallback", f"added as unresolved: {decided.complaint}", decided)
     else:
-        guard = _guard(builder, outcome.end, decided)
+        cleared = _cleared(builder, judgement.question, decided)
+        guard = None if isinstance(cleared, Cleared) else cleared
         reason = f"{decided.reply.reason}; held back: {GUARD_REASONS[guard]}" if guard else decided.reply.reason
         decision = builder.decision("policy", reason, decided, guard=guard)
-    shown = tuple(dict.fromkeys((*event.decision.shown, outcome.end.end_fact.fact_id)))
+    shown = tuple(dict.fromkeys((*event.decision.shown, _known(judgement.question).fact_id)))
     return event.model_copy(update={"unresolved": True, "decision": decision.model_copy(update={"shown": shown})})
 
 
 def _effective(
-    builder: EventBuilder, outcomes: Sequence[LaterEndOutcome]
-) -> Iterator[tuple[LaterEndOutcome, LlmDecision]]:
-    """The decisions that end the statement and that no guard holds back."""
-    for outcome in outcomes:
-        decided = outcome.llm_decision
-        if outcome.end.end_fact.is_of_other_entity:
-            continue
-        if isinstance(decided, LlmDecision) and _ends(outcome) and _guard(builder, outcome.end, decided) is None:
-            yield outcome, decided
+    builder: EventBuilder, judgements: Sequence[Judgement]
+) -> Iterator[tuple[Question, LlmDecision, StatementContext]]:
+    """The decisions that end the statement and that no guard holds back, each with the end as a statement."""
+    for one in judgements:
+        if isinstance(one.answer, LlmDecision) and isinstance(_cleared(builder, one.question, one.answer), Cleared):
+            yield one.question, one.answer, _as_statement(one.question, builder)
 
 
-def _is_doubtful(builder: EventBuilder, outcome: LaterEndOutcome) -> bool:
-    decided = outcome.llm_decision
-    if isinstance(decided, NoDecision):
-        return True
-    return _ends(outcome) and _guard(builder, outcome.end, decided) not in (None, "late_news")
-
-
-def _ends(outcome: LaterEndOutcome) -> bool:
-    """Whether the model named the statement and ends it; an announced end denies nothing."""
-    decided = outcome.llm_decision
-    if isinstance(decided, NoDecision) or not decided.targets:
+def _is_doubtful(builder: EventBuilder, judgement: Judgement) -> bool:
+    """Whether a guard holds the end back, or no model decided on it."""
+    if judgement.question.known_as == "announced":
         return False
-    if outcome.end.is_announced:
-        return decided.reply.verdict == "EXPIRE"
-    return decided.reply.verdict in VERDICTS_WITH_END_TIME or decided.reply.verdict == "CONTRADICT"
+    if isinstance(judgement.answer, NoDecision):
+        return True
+    cleared = _cleared(builder, judgement.question, judgement.answer)
+    return isinstance(cleared, str) and cleared not in ("late_news", "other_subject")
 
 
-def _guard(builder: EventBuilder, end: LaterEnd, decided: LlmDecision) -> Guard | None:
-    reply, rules = decided.reply, builder.context.rules
-    return find_guard(reply.verdict, [end.statement], _as_statement(end, builder), rules, ended_at=reply.ended_at)
+def _cleared(builder: EventBuilder, end: Question, decided: LlmDecision) -> Cleared | Guard | None:
+    """As `guards.clear`, for the end; None where it is none of the statement. An announced end denies nothing."""
+    reply, policy = decided.reply, builder.context.rules.policy
+    verdicts = {"EXPIRE"} if end.known_as == "announced" else {*VERDICTS_WITH_END_TIME, "CONTRADICT"}
+    if not decided.targets or reply.verdict not in verdicts:
+        return None
+    return clear(reply.verdict, decided.targets, _as_statement(end, builder), policy, ended_at=reply.ended_at)
 
 
-def _as_statement(end: LaterEnd, builder: EventBuilder) -> StatementContext:
+def _as_statement(end: Question, builder: EventBuilder) -> StatementContext:
     """The end as a statement: said when it was first said after the statement that it may end."""
-    known, last_said = end.end_fact, _last_said(end.end_fact)
+    known = _known(end)
+    last_said = _last_said(known)
     is_first_said_since = known.event_time is None and known.true_from > builder.statement_context.said_at
     said_at = min(known.true_from, last_said) if is_first_said_since else last_said
     return StatementContext(
-        confidence=known.confidence, true_from=known.event_time or said_at, said_at=said_at, tells_change_or_end=True
+        fact=known, confidence=known.confidence, true_from=known.event_time or said_at, said_at=said_at
     )

@@ -24,13 +24,14 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
     PendingRejected,
 )
-from mnemolog.schemas.facts import Candidate, MovedEnd
+from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Decision, Guard
-from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, confirm_pending, snapshots, supports
+from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, confirm_pending, own_end, snapshots
 from mnemolog.streams.resolution.guards import (
     GUARD_REASONS,
     KEPT_BESIDE,
-    find_guard,
+    Cleared,
+    clear_held,
     is_late_news,
     is_plan,
     is_planned,
@@ -44,7 +45,7 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
 ) -> Sequence[MemoryEvent]:
     """The events of a verdict of `OVERWRITE_OF_VERDICT` on at least one target."""
     reply, before = llm_decision.reply, snapshots(targets)
-    statement, own_ids, rules = builder.statement_context, builder.own_ids, builder.context.rules
+    statement = builder.statement_context
     newer = [
         known
         for known in targets
@@ -53,14 +54,15 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
     older = [known for known in targets if known not in newer]
     if newer and older:
         return _overwrite_older(builder, llm_decision, older, newer)
-    guard = find_guard(reply.verdict, targets, statement, rules, own_ids, ended_at=reply.ended_at)
+    guard = builder.clear(reply.verdict, targets, reply.ended_at)
     pending = next((known for known in targets if known.status == "pending_confirmation"), None)
     if pending is not None and reply.verdict == "MERGE" and guard not in KEPT_BESIDE:
         return _enrich_pending(builder, llm_decision, pending)
-    if guard is None:
+    if isinstance(guard, Cleared):
         decision = builder.decision("model", reply.reason, llm_decision, before=before)
-        called_off, begun = call_off_plans(builder, llm_decision, targets, decision)
-        return *called_off, overwrite_event(builder, llm_decision, begun, decision, offset=len(called_off))
+        called_off, begun = call_off_plans(builder, llm_decision, guard, targets, decision)
+        last = overwrite_event(builder, llm_decision, guard, begun, decision, offset=len(called_off))
+        return *called_off, last
     reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
     decision = builder.decision("policy", reason, llm_decision, guard=guard, before=before)
     if guard in KEPT_BESIDE:
@@ -69,10 +71,7 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
         newer = [known for known in targets if known.status == "active"]
         if reply.verdict != "REPLACE" or not statement.is_plan or not all(map(is_plan, newer)):
             return (builder.added_as_history(newer, decision),)
-        # A plan that another plan has replaced since never was true.
-        added = builder.added(decision)
-        fields = builder.event_fields(decision, offset=1)
-        return added, FactRetracted(**fields, targets=(added.fact.fact_id,), ended_at=None)
+        return builder.added_and_denied(decision)  # a plan that another plan has replaced since never was true
     merges = reply.verdict == "MERGE"
     event = FactPending(
         **builder.event_fields(decision),
@@ -100,14 +99,13 @@ def _overwrite_older(
     if end is None:
         return *before, last
     ended_at, ended_by = end
-    own = MovedEnd(fact_id=last.new_fact.fact_id, ender=ended_by, ended_at=ended_at, ended_by=ended_by)
-    return *before, last.model_copy(update={"moved_ends": (own,)})
+    return *before, last.model_copy(update={"moved_ends": (own_end(last, ended_at, ended_by),)})
 
 
 def call_off_plans(
-    builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate], decision: Decision
+    builder: EventBuilder, llm_decision: LlmDecision, cleared: Cleared, targets: Sequence[Candidate], decision: Decision
 ) -> tuple[tuple[MemoryEvent, ...], tuple[Candidate, ...]]:
-    """The event that calls off the plans among facts that a statement ends, and the other facts.
+    """The event that calls off the plans among cleared facts that a statement ends, and the other facts.
 
     No event, and all facts, where all of them are plans or none is.
     """
@@ -115,35 +113,37 @@ def call_off_plans(
     begun = tuple(known for known in targets if known not in plans)
     if llm_decision.reply.verdict not in ("REPLACE", "RETRACT") or not begun or not plans:
         return (), tuple(targets)
-    plan_ids = tuple(known.fact_id for known in plans)
-    return (FactRetracted(**builder.event_fields(decision), targets=plan_ids, ended_at=None),), begun
+    cleared = cleared.part(known.fact_id for known in plans)
+    return (builder.ending(FactRetracted, cleared, decision, ended_at=None),), begun
 
 
 def overwrite_event(
     builder: EventBuilder,
     llm_decision: LlmDecision,
+    cleared: Cleared,
     targets: Sequence[Candidate],
     decision: Decision,
     *,
     offset: int = 0,
 ) -> MemoryEvent:
-    """The event of an overwrite without a guard. A plan that is called off never was true."""
-    fields = builder.event_fields(decision, offset=offset)
-    common = {**fields, "targets": tuple(known.fact_id for known in targets)}
+    """The event of an overwrite of cleared facts. A plan that is called off never was true."""
+    cleared, ending = cleared.part(known.fact_id for known in targets), builder.ending
     ended_at = target_end(builder, llm_decision, targets)
     never_began = all(is_planned(known, builder.statement_context) for known in targets)
     match llm_decision.reply.verdict:
         case "MERGE":
-            return FactsMerged(**common, statement=builder.statement, fact=builder.merged_fact(llm_decision, targets))
+            fact = builder.merged_fact(llm_decision, targets)
+            return ending(FactsMerged, cleared, decision, statement=builder.statement, fact=fact)
         case "REPLACE" if not never_began:
-            return FactReplaced(**common, ended_at=ended_at, fact=builder.new_fact(offset=offset))
+            fact = builder.new_fact(offset=offset)
+            return ending(FactReplaced, cleared, decision, offset=offset, ended_at=ended_at, fact=fact)
         case "CONTRADICT" | "REPLACE":
-            return FactContradicted(**common, fact=builder.new_fact(offset=offset))
+            return ending(FactContradicted, cleared, decision, offset=offset, fact=builder.new_fact(offset=offset))
         case "RETRACT":
-            end = None if never_began else ended_at
-            return FactRetracted(**common, ended_at=end, fact=builder.new_fact(offset=offset))
+            end, fact = None if never_began else ended_at, builder.new_fact(offset=offset)
+            return ending(FactRetracted, cleared, decision, offset=offset, ended_at=end, fact=fact)
         case "EXPIRE":
-            return FactExpired(**common, ended_at=ended_at, fact=builder.new_fact())
+            return ending(FactExpired, cleared, decision, ended_at=ended_at, fact=builder.new_fact())
         case verdict:
             raise AssertionError(f"{verdict} ends nothing")
 
@@ -166,13 +166,14 @@ def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: C
     A statement of another turn confirms the pending fact, and the detail is added beside it. A statement that cannot
     confirm it makes the merged fact pending too.
     """
-    state = builder.state
-    case, own = builder.context.pending_cases.get(pending.fact_id), state.held_back.get(pending.fact_id)
+    state, context = builder.state, builder.context
+    case, own = context.pending_cases.get(pending.fact_id), state.held_back.get(pending.fact_id)
     decision = builder.decision("model", llm_decision.reply.reason, llm_decision, before=snapshots([pending]))
-    if case is not None and not case.needs_human and supports(builder, pending, case):
+    cleared = clear_held(case, pending, builder.statement_context, builder.speaker, context.rules) if case else None
+    if case and isinstance(cleared, Cleared):
         fields = builder.event_fields(decision, offset=1)
         detail = FactExtended(**fields, targets=(pending.fact_id,), fact=builder.new_fact(offset=1))
-        return (confirm_pending(builder, case, decision), detail)
+        return (confirm_pending(builder, case, cleared, decision), detail)
     held = own or case
     if held is None:
         return (builder.added(decision),)

@@ -3,7 +3,7 @@
 `TurnDecider` is the entry. `LlmDecider` asks; `decide` makes the events.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,6 @@ from uuid import UUID
 from mnemolog.schemas.entities import AnsweredName, KnownEntity
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import DroppedStatement, Step, Thresholds
@@ -27,12 +26,13 @@ from mnemolog.streams.llm.names_prompt import no_answers, parse_answers, questio
 from mnemolog.streams.llm.ports import (
     NumberedConflicts,
     PromptRefusedError,
+    Question,
     ReplyInvalidError,
     RequestSource,
     SourceChatModel,
     SourceEmbedder,
 )
-from mnemolog.streams.llm.resolve_prompt import number_conflicts
+from mnemolog.streams.llm.resolve_prompt import number_questions
 from mnemolog.streams.resolution.classify import (
     Classification,
     Conflict,
@@ -43,73 +43,65 @@ from mnemolog.streams.resolution.classify import (
     with_earlier_facts,
 )
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.events import NOT_ASKED, DecisionContext, LlmDecision, NoDecision, statement_context
-from mnemolog.streams.resolution.guards import may_end
-from mnemolog.streams.resolution.later_ends import LaterEnd, LaterEndOutcome, is_said_before, split_later_ends
-from mnemolog.streams.resolution.ports import Lookups
-from mnemolog.streams.resolution.retry_conflicts import (
-    RetryConflict,
-    RetryOutcome,
-    conflicts_to_retry,
-    with_facts_beside,
+from mnemolog.streams.resolution.events import (
+    NOT_ASKED,
+    DecisionContext,
+    Judgement,
+    LlmDecision,
+    NoDecision,
+    statement_context,
 )
+from mnemolog.streams.resolution.guards import may_end
+from mnemolog.streams.resolution.later_ends import is_said_before, split_later_ends
+from mnemolog.streams.resolution.ports import Lookups
+from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry, with_facts_beside
+from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import USER_WORDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LlmDecisions:
-    """The decisions on conflicts by their place in the turn, on unresolved facts and on later ends; and what they cost.
+class LlmAnswers:
+    """What a model makes of the questions of a turn, in their order; which entities its names mean; and the cost."""
 
-    Conflicts that did not fit into the prompt are missing. `answers` say which entities the names mean.
-    """
-
-    decisions: Mapping[int, LlmDecision | NoDecision]
-    retry_outcomes: tuple[RetryOutcome, ...]
-    later_ends: tuple[LaterEndOutcome, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
     answers: tuple[AnsweredName, ...] = ()
     step: Step
 
 
-def conflicts_of(
-    envelope: MatchedFacts,
-    classifications: Sequence[Classification],
-    retries: Sequence[RetryConflict],
-    later_ends: Sequence[LaterEnd] = (),
-    names: DoubtfulNames | None = None,
+def number_turn(
+    envelope: MatchedFacts, questions: Sequence[Question], names: DoubtfulNames | None = None
 ) -> NumberedConflicts | None:
-    """The conflicts among the classifications, the retries and the later ends, numbered, and the names; None without.
-
-    Names for which the prompt has no room are left out.
-    """
+    """The questions numbered, and the names; None without any. Names for which the prompt has no room are left out."""
     names = within_budget(names) if names else None
     asked_names = names.names if names else ()
-    conflicts: list[tuple[ExtractedFact, tuple[Candidate, ...]]] = []
+    if not (questions or asked_names):
+        return None
     possible_subjects = {fact_id for name in asked_names for twin in name.twins for fact_id in twin.subject_of}
-    for found in classifications:
-        if isinstance(found, Conflict):
+    asked: list[Question] = []
+    for question in questions:
+        if question.known is None:
             # The model may find that a twin is whom the new fact is about.
-            candidates = [
+            candidates = tuple(
                 known.model_copy(update={"subject_relation": None})
                 if known.subject_relation == "twin" and known.fact_id in possible_subjects
                 else known
-                for known in found.candidates
-            ]
-            fact, original = found.matched.fact, found.matched.original
-            if original is not None and fact.event_time is None:  # a promoted fact holds since it was said itself
-                fact = fact.model_copy(update={"event_time": original.promoted_from.said_at})
-            conflicts.append((fact, tuple(candidates)))
-    if not (conflicts or retries or later_ends or asked_names):
-        return None
+                for known in question.candidates
+            )
+            question = replace(question, candidates=candidates)  # noqa: PLW2901 -- as it is asked
+        asked.append(question)
     places = range(len(envelope.facts))
-    just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places}
-    numbered = number_conflicts(
-        conflicts,
+    statements = [one.candidates[0] for one in questions if one.known is not None and one.place is not None]
+    numbered = number_questions(
+        asked,
         said_at=max(
             (matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at
         ),
-        retries=[(retry.unresolved, retry.rivals) for retry in retries],
-        later_ends=[(end.end_fact, end.statement, end.known_as) for end in later_ends],
-        just_said=frozenset(just_said | {end.statement.fact_id for end in later_ends}),
+        just_said=frozenset(
+            (
+                *(provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places),
+                *(statement.fact_id for statement in statements),
+            )
+        ),
         user_names=envelope.user_names,
     )
     return replace(numbered, names=names)
@@ -123,35 +115,22 @@ class LlmDecider:
     embedder: SourceEmbedder
 
     async def __call__(
-        self,
-        envelope: MatchedFacts,
-        classifications: Sequence[Classification],
-        retries: Sequence[RetryConflict],
-        later_ends: Sequence[LaterEnd] = (),
-        *,
-        names: DoubtfulNames | None = None,
-    ) -> LlmDecisions:
-        """Decide the conflicts among the classifications, the retries, the later ends, and which entities `names` mean.
-
-        Without any of these there is no call.
-        """
+        self, envelope: MatchedFacts, questions: Sequence[Question], *, names: DoubtfulNames | None = None
+    ) -> LlmAnswers:
+        """Ask the questions, and which entities `names` mean, in one call; without any of these there is no call."""
         started = perf_counter()
-        numbered = conflicts_of(envelope, classifications, retries, later_ends, names)
+        numbered = number_turn(envelope, questions, names)
         if numbered is None:
-            return LlmDecisions(decisions={}, retry_outcomes=(), step=Step(stage="resolve", milliseconds=0))
-        places = [place for place, found in enumerate(classifications) if isinstance(found, Conflict)]
+            return LlmAnswers(step=Step(stage="resolve", milliseconds=0))
         decisions, answers, step = await self._ask(envelope, numbered)
-        on_known = decisions[len(places) :]
-        on_retries = zip(retries, on_known, strict=False)
-        on_ends = zip(later_ends, chain(on_known[len(retries) :], repeat(NOT_ASKED)), strict=False)
-        return LlmDecisions(
-            decisions=dict(zip(places, decisions, strict=False)),
-            retry_outcomes=tuple(RetryOutcome(conflict=retry, llm_decision=decision) for retry, decision in on_retries),
-            later_ends=tuple(LaterEndOutcome(end=end, llm_decision=decision) for end, decision in on_ends),
-            answers=answers,
-            step=step.model_copy(
-                update={"milliseconds": round((perf_counter() - started) * 1000, 3), "answered_names": answers}
+        took = {"milliseconds": round((perf_counter() - started) * 1000, 3), "answered_names": answers}
+        return LlmAnswers(
+            judgements=tuple(
+                Judgement(question=question, answer=answer)
+                for question, answer in zip(questions, chain(decisions, repeat(NOT_ASKED)), strict=False)
             ),
+            answers=answers,
+            step=step.model_copy(update=took),
         )
 
     async def _ask(
@@ -215,8 +194,7 @@ class PreparedTurn:
 
     turn: MatchedFacts
     classifications: tuple[Classification, ...]
-    retries: tuple[RetryConflict, ...]
-    ends: tuple[LaterEnd, ...]
+    questions: tuple[Question, ...]
     context: DecisionContext
     dropped: tuple[DroppedStatement, ...]
     ended_subjects: tuple[KnownEntity, ...] = ()
@@ -224,7 +202,20 @@ class PreparedTurn:
     def with_subjects(self, found: TurnEntities) -> "PreparedTurn":
         """The turn, classified again with the entities that its names mean by the model's answers."""
         turn = with_subject_relations(self.turn, found, self.ended_subjects)
-        return replace(self, turn=turn, classifications=_classified(turn, self.context))
+        told, _ = split_later_ends(turn, self.context.rules)
+        return replace(self, turn=turn, classifications=_classified(told, self.context))
+
+    def judged(self, judgement: Judgement) -> Judgement:
+        """The judgement with the subjects of today: an answered name says whom the statement is about."""
+        place, answer, known = judgement.question.place, judgement.answer, judgement.question.known
+        if place is None or isinstance(answer, NoDecision):
+            return judgement
+        relations = {one.fact_id: one.subject_relation for one in self.turn.facts[place].candidates}
+        targets = tuple(
+            target.model_copy(update={"subject_relation": relations.get(known.fact_id if known else target.fact_id)})
+            for target in answer.targets
+        )
+        return replace(judgement, answer=replace(answer, targets=targets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,15 +244,13 @@ class TurnDecider:
         if names is not None:  # a mere repetition links nothing new to the entities that it names
             news = [found.matched.fact for found in prepared.classifications if not isinstance(found, Duplicate)]
             names = names.in_facts(news)
-        llm = await self.llm_decider(
-            prepared.turn, prepared.classifications, prepared.retries, prepared.ends, names=names
-        )
-        decisions = llm.decisions
+        llm = await self.llm_decider(prepared.turn, prepared.questions, names=names)
+        judgements = llm.judgements
         if names is not None:
             named = names.found.answered(llm.answers)
             prepared = prepared if named is names.found else prepared.with_subjects(named)
-            decisions = _with_subject_relations(decisions, prepared.classifications)
-        made = decide(prepared.classifications, decisions, prepared.context, llm.retry_outcomes, llm.later_ends)
+            judgements = tuple(map(prepared.judged, judgements))
+        made = decide(prepared.classifications, judgements, prepared.context)
         end_rules = EndRules(
             at=now,
             policy=rules,
@@ -293,48 +282,39 @@ class TurnDecider:
                 for matched in envelope.facts
                 if matched.fact.importance < rules.min_importance
             )
-        uses_llm = envelope.infer and not rules.add_only
+        turn_rules = TurnRules(policy=rules, thresholds=thresholds, user_names=turn.user_names, infer=turn.infer)
         ended_subjects = tuple[KnownEntity, ...]()
-        if uses_llm and is_late:
-            turn = await self._with_ended_candidates(turn, rules, thresholds)
+        if turn_rules.uses_llm and is_late:
+            turn = await self._with_ended_candidates(turn, turn_rules)
             if named is not None:
                 candidates = [known for matched in turn.facts for known in matched.candidates]
                 if ended := dict.fromkeys(known.fact_id for known in candidates if known.status == "ended"):
                     ended_subjects = tuple(await self.lookups.subjects_of(tuple(ended)))
                 turn = with_subject_relations(turn, named, ended_subjects)
-        ends = tuple[LaterEnd, ...]()
-        if uses_llm:
-            turn, ends = split_later_ends(turn, rules, thresholds)
-        context = await self._context(turn, rules, thresholds, uses_llm=uses_llm)
-        turn = _without_closed_overwrites(turn, context)
-        cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
-        context = replace(context, pending_cases=cases)
-        classifications = _classified(turn, context)
-        kept_ends: list[LaterEnd] = []
-        for end in ends:
-            found = classifications[end.place]
-            if not isinstance(found, Duplicate) or is_said_before(end, found.candidate):
-                kept_ends.append(end)
-        retries = conflicts_to_retry(turn.facts, thresholds, rules, turn.user_names) if uses_llm else ()
-        if retries:
-            retries, context = await self._with_statements(retries, context, at=now)
+        told, ends = split_later_ends(turn, turn_rules)
+        context = await self._context(told, turn_rules)
+        turn, told = (_without_closed_overwrites(one, context) for one in (turn, told))
+        if context.pending_cases:
+            cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
+            context = replace(context, pending_cases=cases)
+        classifications = _classified(told, context)
+        retries: Sequence[Question] = ()
+        if turn_rules.uses_llm:
+            retries, context = await self._with_statements(conflicts_to_retry(told.facts, turn_rules), context, at=now)
         return PreparedTurn(
             turn=turn,
             classifications=classifications,
-            retries=tuple(retries),
-            ends=tuple(kept_ends),
+            questions=(*_conflicts(classifications), *retries, *_ends_to_judge(ends, classifications)),
             context=context,
             dropped=dropped,
             ended_subjects=ended_subjects,
         )
 
-    async def _context(
-        self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds, *, uses_llm: bool
-    ) -> DecisionContext:
+    async def _context(self, turn: MatchedFacts, rules: TurnRules) -> DecisionContext:
         """What all decisions share: looks up pending overwrites that the turn may meet, and starts of versions."""
         pending: dict[UUID, None] = {}
         newer: dict[UUID, None] = {}
-        for matched in turn.facts if uses_llm else ():
+        for matched in turn.facts if rules.uses_llm else ():
             true_from = matched.holds_since(turn.occurred_at)
             for known in matched.candidates:
                 pending |= dict.fromkeys(known.challenged_by)
@@ -347,49 +327,45 @@ class TurnDecider:
             source_id=turn.source_id,
             occurred_at=turn.occurred_at,
             speaker=turn.speaker,
-            thresholds=thresholds,
             rules=rules,
-            infer=turn.infer,
             authority="human" if turn.immutable else "extracted",
             pending_cases=await self.lookups.pending_cases(tuple(pending)) if pending else {},
             version_starts=await self.lookups.version_starts(tuple(newer)) if newer else {},
-            user_names=turn.user_names,
         )
 
     async def _with_statements(
-        self, retries: Sequence[RetryConflict], context: DecisionContext, *, at: datetime
-    ) -> tuple[tuple[RetryConflict, ...], DecisionContext]:
+        self, retries: Sequence[Question], context: DecisionContext, *, at: datetime
+    ) -> tuple[Sequence[Question], DecisionContext]:
         """The retries with their stored facts and the facts that these were put beside.
 
         The context gets the version starts of rivals that are newer than the unresolved fact.
         """
-        beside = [await self.lookups.conflicting_fact_ids(retry.unresolved.fact_id) for retry in retries]
-        needed = dict.fromkeys((*(retry.unresolved.fact_id for retry in retries), *chain.from_iterable(beside)))
+        if not retries:
+            return (), context
+        unresolved = {one.known.fact_id: one for one in retries if one.known is not None}
+        beside = {fact_id: await self.lookups.conflicting_fact_ids(fact_id) for fact_id in unresolved}
+        needed = dict.fromkeys((*unresolved, *chain.from_iterable(beside.values())))
         stored = await self.lookups.facts(tuple(needed))
-        rivals = (known.fact_id for retry in retries for known in retry.rivals)
+        rivals = (known.fact_id for retry in retries for known in retry.candidates)
         subjects = await self.lookups.subjects_of(tuple(dict.fromkeys((*needed, *rivals))))
-        completed = (
-            with_facts_beside(retry, [stored[fact_id] for fact_id in fact_ids if fact_id in stored], subjects, at=at)
-            for retry, fact_ids in zip(retries, beside, strict=True)
-        )
-        retries = [retry for retry in completed if retry.rivals]
-        newer = dict.fromkeys(
-            known.fact_id
-            for retry in retries
-            for known in retry.rivals
-            if retry.unresolved.true_from < known.true_from and known.fact_id not in context.version_starts
-        )
+        found: list[Question] = []
+        newer: dict[UUID, None] = {}
+        for fact_id, retry in unresolved.items():
+            known_beside = [stored[other] for other in beside[fact_id] if other in stored]
+            retry = with_facts_beside(retry, known_beside, subjects, at=at)  # noqa: PLW2901 -- the same question
+            if retry.known is not None and retry.candidates:
+                found.append(replace(retry, stored=stored.get(fact_id)))
+                since = retry.known.true_from
+                newer |= dict.fromkeys(known.fact_id for known in retry.candidates if since < known.true_from)
+        newer = {fact_id: None for fact_id in newer if fact_id not in context.version_starts}
         starts = await self.lookups.version_starts(tuple(newer)) if newer else {}
-        retries = [replace(retry, stored=stored.get(retry.unresolved.fact_id)) for retry in retries]
-        return tuple(retries), replace(context, version_starts={**context.version_starts, **starts})
+        return found, replace(context, version_starts={**context.version_starts, **starts})
 
-    async def _with_ended_candidates(
-        self, turn: MatchedFacts, rules: EffectivePolicy, thresholds: Thresholds
-    ) -> MatchedFacts:
+    async def _with_ended_candidates(self, turn: MatchedFacts, rules: TurnRules) -> MatchedFacts:
         """A late turn, with further candidates: facts that have ended since it was said."""
         if turn.scope is None or not turn.facts:
             return turn
-        queries = [candidate_query(matched, thresholds, rules) for matched in turn.facts]
+        queries = [candidate_query(matched, rules) for matched in turn.facts]
         names = (*USER_WORDS, *turn.user_names)
         after = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
         found = await self.lookups.ended_candidates(turn.scope, queries, after=after, user_names=names)
@@ -400,28 +376,31 @@ class TurnDecider:
         return turn.model_copy(update={"facts": tuple(facts)})
 
 
-def _classified(turn: MatchedFacts, context: DecisionContext) -> tuple[Classification, ...]:
+def _classified(told: MatchedFacts, context: DecisionContext) -> tuple[Classification, ...]:
     """The classification of each fact of a turn, which takes no model."""
-    rules, thresholds, names = context.rules, context.thresholds, turn.user_names
-    uses_llm = context.infer and not rules.add_only
+    rules = context.rules
     return tuple(
-        classify_late(matched, statement_context(matched, context), thresholds, rules, names)
-        or classify(matched, thresholds, rules, infer=context.infer, user_names=names)
-        for matched in (with_earlier_facts(turn, rules) if uses_llm else turn.facts)
+        classify_late(matched, statement_context(matched, context), rules) or classify(matched, rules)
+        for matched in (with_earlier_facts(told, rules) if rules.uses_llm else told.facts)
     )
 
 
-def _with_subject_relations(
-    decisions: Mapping[int, LlmDecision | NoDecision], classifications: Sequence[Classification]
-) -> dict[int, LlmDecision | NoDecision]:
-    """The decisions, whose targets have the subject relations of the candidates of their classification."""
-    updated = dict(decisions)
-    for place, decision in decisions.items():
-        if isinstance(decision, LlmDecision):
-            known = {candidate.fact_id: candidate for candidate in classifications[place].matched.candidates}
-            targets = tuple(known.get(target.fact_id, target) for target in decision.targets)
-            updated[place] = replace(decision, targets=targets)
-    return updated
+def _conflicts(classifications: Sequence[Classification]) -> Iterator[Question]:
+    for place, found in enumerate(classifications):
+        if isinstance(found, Conflict):
+            fact, original = found.matched.fact, found.matched.original
+            if original is not None and fact.event_time is None:  # a promoted fact holds since it was said itself
+                fact = fact.model_copy(update={"event_time": original.promoted_from.said_at})
+            yield Question(fact=fact, candidates=found.candidates, place=place)
+
+
+def _ends_to_judge(ends: Sequence[Question], classifications: Sequence[Classification]) -> Iterator[Question]:
+    """The ends but for those of mere repetitions."""
+    for place, found in enumerate(classifications):
+        for end in ends:
+            is_repeated = isinstance(found, Duplicate) and not is_said_before(end, found.candidate)
+            if end.place == place and not is_repeated:
+                yield end
 
 
 def _without_closed_overwrites(turn: MatchedFacts, context: DecisionContext) -> MatchedFacts:

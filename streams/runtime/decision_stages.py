@@ -49,10 +49,12 @@ E = TypeVar("E", bound=Envelope)
 
 
 class Models(Protocol):
-    """The chat model and the embedder."""
+    """The chat models that extract and resolve, and the embedder."""
 
     @property
     def chat(self) -> SourceChatModel: ...
+    @property
+    def resolver(self) -> SourceChatModel: ...
     @property
     def embedder(self) -> SourceEmbedder: ...
 
@@ -126,7 +128,7 @@ class DecisionStages:
         """The resolver, which waits for earlier commits before it decides, and publishes what follows from one."""
         pool, embedding_model = self._pool, self._models.embedder.model
         facts, entities = FactStore(pool), EntityStore(pool)
-        decider = TurnDecider(facts, LlmDecider(self._models.chat, self._models.embedder))
+        decider = TurnDecider(facts, LlmDecider(self._models.resolver, self._models.embedder))
         name_twin = self._effective.thresholds_for(embedding_model, Overrides()).name_twin
         linker = EntityLinker(entities, facts, name_twin)
         return ResolveStage(

@@ -28,13 +28,25 @@ class StageModels:
     def build_for(self, stage: Stage) -> None:
         """Build now what `stage` will ask, so that what is misconfigured stops the start."""
         if stage in ("extract", "resolve"):
-            _ = self.chat
+            _ = self.chat if stage == "extract" else self.resolver
         if stage in ("embed", "resolve"):
             _ = self.embedder
 
     @cached_property
     def chat(self) -> CachedChatModel:
-        return CachedChatModel(build_chat_model(self._settings, self._watch), self._replies, self._settings.price_table)
+        """The model that extracts, and writes summaries."""
+        return self._cached(self._settings)
+
+    @cached_property
+    def resolver(self) -> CachedChatModel:
+        """The model that resolves conflicts."""
+        name = self._settings.resolve_model
+        if name is None or name == self._settings.chat_model:
+            return self.chat
+        return self._cached(self._settings.model_copy(update={"chat_model": name}))
+
+    def _cached(self, settings: StreamsSettings) -> CachedChatModel:
+        return CachedChatModel(build_chat_model(settings, self._watch), self._replies, settings.price_table)
 
     @cached_property
     def embedder(self) -> CachedEmbedder:
@@ -50,9 +62,9 @@ class StageModels:
 
     async def close(self) -> None:
         """Close what was built."""
-        for name in ("chat", "embedder"):
-            if name in self.__dict__:
-                await getattr(self, name).close()
+        built = {id(model): model for name in ("chat", "resolver", "embedder") if (model := self.__dict__.get(name))}
+        for model in built.values():
+            await model.close()
 
 
 def preload_models(settings: StreamsSettings) -> None:

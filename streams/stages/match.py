@@ -11,6 +11,7 @@ from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.classify import candidate_query
+from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.stages.processor import ReceivedEnvelope, RulesFor, ThresholdsFor, next_envelope
 from mnemolog.streams.text.differences import subject_in_turn
 
@@ -57,8 +58,8 @@ class MatchStage:
             # Mostly the registry of keys is enough: that spares a round trip.
             keys = {fact.fact.key for fact in facts if not (fact.fact.single_valued or is_single_valued(fact.fact.key))}
             rules = await self._rules_for(scope, overrides) if keys - {None} else EffectivePolicy()
-        thresholds = self._thresholds_for(facts[0].vector.model, overrides)
-        wanted = [candidate_query(fact, thresholds, rules) for fact in facts]
+        turn_rules = TurnRules(policy=rules, thresholds=self._thresholds_for(facts[0].vector.model, overrides))
+        wanted = [candidate_query(fact, turn_rules) for fact in facts]
         speaker = envelope.speaker
         found = await self._finder.find(
             CandidateRequest(scope=scope, queries=wanted, at=envelope.occurred_at, speaker=speaker)

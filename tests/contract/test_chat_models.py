@@ -12,9 +12,10 @@ from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
 from mnemolog.streams.llm.ports import ChatModel
-from mnemolog.streams.llm.resolve_prompt import number_conflicts, parse_resolution, resolution_prompt
+from mnemolog.streams.llm.resolve_prompt import parse_resolution, resolution_prompt
 from mnemolog.streams.offline.model import RuleModel
 from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, user
+from tests.support.builders.questions import number_conflicts
 from tests.support.servers.openai_server import OpenAiServer
 
 SAID = "I live in Berlin. I have a dog called Rex."

@@ -59,8 +59,8 @@ STEPS = 60
 REBUILDS = 0.03
 """How often the tables are rebuilt between two steps."""
 NAMED = """
-SELECT l.entity_id, f.fact_id, f.text FROM current_entity_links l JOIN facts f USING (fact_id)
-WHERE f.user_id = %s AND f.status = 'active'
+SELECT l.current_id, f.fact_id, f.text FROM fact_entities l JOIN facts f USING (fact_id)
+WHERE f.user_id = %s AND f.status = 'active' AND l.current_id IS NOT NULL
 """
 
 

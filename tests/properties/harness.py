@@ -55,8 +55,7 @@ class _Models:
 
     def __init__(self) -> None:
         self.reader: Reader | None = None
-        self.chat = self
-        self.embedder = self
+        self.chat = self.resolver = self.embedder = self
 
     def for_source(self, source: RequestSource, _question: Prompt) -> AskModel:
         async def ask(prompt: Prompt, attempt: int) -> TimedReply:

@@ -6,23 +6,24 @@ SELECT
 FROM (SELECT *, substr(source_id, 2)::integer / %(facts)s AS number FROM facts) AS f
 GROUP BY owner, user_id, number;
 INSERT INTO entities (
-    entity_id, owner, tenant, user_id, name, type, possible_twins, event_id, source_id, recorded_at, ordinal
+    entity_id, owner, tenant, user_id, name, type, possible_twins, event_id, source_id, recorded_at, ordinal, shown_name
 )
-SELECT entity_id, owner, 'default', user_id, name, 'person', '{}', entity_id, source_id, recorded_at, 1 FROM made;
+SELECT entity_id, owner, 'default', user_id, name, 'person', '{}', entity_id, source_id, recorded_at, 1, name FROM made;
 INSERT INTO entity_aliases (
-    entity_id, kind, key, head, alias, place, event_id, recorded_at, tenant, user_id, owner, source_id, is_own
+    entity_id, kind, key, current_key, head, alias, place, event_id, recorded_at, tenant, user_id, owner, source_id, is_own
 )
-SELECT entity_id, 'name', lower(name), left(lower(name), 3), name, 0, entity_id, recorded_at, 'default', user_id,
+SELECT entity_id, 'name', lower(name), lower(name), left(lower(name), 3), name, 0, entity_id, recorded_at, 'default', user_id,
     owner, source_id, true
 FROM made
 UNION ALL
-SELECT entity_id, 'user', 'user', '@user', name, 1, entity_id, recorded_at, 'default', user_id, owner, source_id,
+SELECT entity_id, 'user', 'user', 'user', '@user', name, 1, entity_id, recorded_at, 'default', user_id, owner, source_id,
     true
 FROM made WHERE number = 0
 UNION ALL
-SELECT entity_id, 'tie', 'wife of ' || of_user, '@wife', 'my wife', 1, entity_id, recorded_at, 'default', user_id,
+SELECT entity_id, 'tie', 'wife of ' || of_user, 'wife of ' || of_user, '@wife', 'my wife', 1, entity_id, recorded_at, 'default', user_id,
     owner, source_id, false
 FROM made WHERE number = 1;
+UPDATE entity_aliases SET current_id = entity_id, shown = alias;
 INSERT INTO name_vectors (entity_id, key, event_id, model, embedding, tenant, user_id)
 SELECT entity_id, lower(name), entity_id, %(model)s, ('[1,0,' || number || ']')::halfvec, 'default', user_id
 FROM made;
@@ -32,6 +33,7 @@ FROM facts AS f
 INNER JOIN made ON f.user_id = made.user_id AND substr(f.source_id, 2)::integer / %(facts)s = made.number;
 UPDATE fact_entities SET moved_to = md5(f.user_id || '/entity/2')::uuid
 FROM facts AS f WHERE fact_entities.fact_id = f.fact_id AND substr(f.source_id, 2)::integer %% 10 = 5;
+UPDATE fact_entities SET current_id = coalesce(moved_to, entity_id);
 INSERT INTO relationships (
     relation_id, owner, tenant, user_id, subject_id, predicate, object_id, inverse, event_id, source_id,
     recorded_at, ordinal

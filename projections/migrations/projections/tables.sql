@@ -165,7 +165,9 @@ CREATE TABLE facts (
     search_text text NOT NULL,
     key text,
     value text,
+    value_json jsonb,
     category text NOT NULL,
+    more_categories text [] NOT NULL DEFAULT '{}',
     importance_category text,
     importance double precision NOT NULL,
     certainty text NOT NULL,
@@ -201,7 +203,8 @@ CREATE TABLE facts (
     recorded_at timestamptz NOT NULL,
     state_since timestamptz NOT NULL,
     ordinal integer NOT NULL,
-    action_hint text NOT NULL DEFAULT 'new' CHECK (action_hint IN ('new', 'update', 'retract'))
+    action_hint text NOT NULL DEFAULT 'new' CHECK (action_hint IN ('new', 'update', 'retract')),
+    is_hidden boolean NOT NULL DEFAULT false
 )
 -- Two facts with vectors of 1536 dimensions share a page. An exact scan of a scope reads vectors and words: they stay in
 -- the row as long as it fits into a page, and other values leave it first.
@@ -240,6 +243,7 @@ COMMENT ON TABLE facts IS
 'since when the row stands as it does; closed_at: when we learned true_to. supersedes names the versions that this one really ended.';
 COMMENT ON COLUMN facts.ordinal IS
 'The place among the events of its commit of the one that added it: the order of the facts of one turn.';
+COMMENT ON COLUMN facts.is_hidden IS 'fact_is_hidden, as the projector keeps it.';
 COMMENT ON COLUMN facts.action_hint IS
 'What the statement does: new; update, where something takes the place of what was so; retract, where it only ends or '
 'denies something: then it is no value of its key.';
@@ -441,13 +445,19 @@ CREATE TABLE entities (
     registered_name text,
     merged_into uuid,
     status text NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'merged', 'forgotten', 'undone')),
-    registered_type text
+    registered_type text,
+    head_id uuid NOT NULL GENERATED ALWAYS AS (coalesce(merged_into, entity_id)) STORED,
+    shown_name text
 );
-CREATE INDEX entities_current ON entities (coalesce(merged_into, entity_id));
+CREATE INDEX entities_head ON entities (head_id);
 CREATE INDEX entities_scope ON entities (tenant, user_id, agent_id, app_id, run_id, recorded_at);
+CREATE INDEX entities_twins ON entities USING gin (possible_twins) WHERE possible_twins <> '{}';
 COMMENT ON TABLE entities IS
 'People, places and things that facts of exactly this scope name. possible_twins are entities that may be the same: in '
 'doubt a name is a new entity. One that was merged stands for merged_into; one is undone when all facts that named it are.';
+COMMENT ON COLUMN entities.shown_name IS
+'The name under which readers see the entity, NULL where they do not. They see the user, and an entity that a fact names '
+'which was not taken back; its name is the oldest of its shown names where none of them has its own in it.';
 
 CREATE TABLE entity_aliases (
     entity_id uuid NOT NULL,
@@ -467,20 +477,32 @@ CREATE TABLE entity_aliases (
     source_id text NOT NULL DEFAULT '',
     log_offset bigint NOT NULL DEFAULT 0,
     is_own boolean NOT NULL DEFAULT false,
-    is_current boolean NOT NULL DEFAULT true,
     told_by uuid,
+    current_id uuid,
+    current_key text NOT NULL,
+    shown text,
     PRIMARY KEY (entity_id, kind, key, event_id)
 );
+CREATE INDEX entity_aliases_current ON entity_aliases (current_id);
 CREATE INDEX entity_aliases_ends ON entity_aliases (
     tenant, user_id, agent_id, app_id, run_id, ((left(key, 1) || right(split_part(key, ' (', 1), 1)))
 );
 CREATE INDEX entity_aliases_head ON entity_aliases (tenant, user_id, agent_id, app_id, run_id, head);
+CREATE INDEX entity_aliases_holder ON entity_aliases (holder_of_tie(key)) WHERE kind = 'tie';
+CREATE INDEX entity_aliases_shown ON entity_aliases (tenant, user_id, agent_id, app_id, run_id, lower(shown));
 CREATE INDEX entity_aliases_source ON entity_aliases (owner, source_id);
 CREATE INDEX entity_aliases_told ON entity_aliases (told_by) WHERE told_by IS NOT NULL;
 COMMENT ON TABLE entity_aliases IS
 'The names of an entity, as they were said first: a name ("Ana"), what it is to somebody ("my wife"), or the user. Equal '
-'keys of one kind are the same name; head is what a name is looked up by. One that is not current was undone or moved. '
-'One that a repetition told (told_by, its event) has the source of the fact that was repeated.';
+'keys of one kind are the same name; head is what a name is looked up by. One that a repetition told (told_by, its event) '
+'has the source of the fact that was repeated.';
+COMMENT ON COLUMN entity_aliases.current_id IS
+'The entity that has the name now: after a merge the other one, NULL for a name that was undone or moved.';
+COMMENT ON COLUMN entity_aliases.current_key IS
+'The key, where a tie to an entity that was merged, or from which a split moved what told it, is one to the other.';
+COMMENT ON COLUMN entity_aliases.shown IS
+'What readers see of the name: itself where the user speaks by it, a person gave it, or a fact tells it that was not taken '
+'back; of the user otherwise "the user"; NULL for a name that they do not see.';
 
 CREATE TABLE name_vectors (
     entity_id uuid NOT NULL,
@@ -508,8 +530,10 @@ CREATE TABLE fact_entities (
     moved_to uuid,
     told_by uuid,
     type text,
+    current_id uuid,
     PRIMARY KEY (fact_id, entity_id, role, event_id)
 );
+CREATE INDEX fact_entities_current ON fact_entities (current_id);
 CREATE INDEX fact_entities_entity ON fact_entities (entity_id);
 CREATE INDEX fact_entities_moved ON fact_entities (moved_to) WHERE moved_to IS NOT NULL;
 CREATE INDEX fact_entities_told ON fact_entities (told_by) WHERE told_by IS NOT NULL;
@@ -517,7 +541,8 @@ CREATE INDEX fact_entities_types ON fact_entities (entity_id) WHERE type IS NOT 
 COMMENT ON TABLE fact_entities IS
 'Which entities a fact names: whom it is about (subject), what it says of them (object), or named besides (mention). A '
 'split has moved the fact to moved_to. told_by is the event of a repetition that told it. type is what the fact told '
-'that the entity is, where nobody had told it.';
+'that the entity is, where nobody had told it. current_id is the entity that the fact names now, NULL where it names none: '
+'the entity was forgotten, or the repetition undone.';
 
 CREATE TABLE entity_changes (
     event_id uuid PRIMARY KEY,
@@ -547,7 +572,7 @@ CREATE INDEX entity_changes_summaries ON entity_changes ((entity_ids[1])) WHERE 
 CREATE INDEX entity_changes_summarised_at ON entity_changes (decided_at) WHERE event = 'entity_summarised';
 COMMENT ON TABLE entity_changes IS
 'What persons decided about entities, and what of it was undone: the names, merged_into and status of entities, '
-'is_current of their names and moved_to of links are derived from it. original_id is the change that an undo is about.';
+'the current names and moved_to of links are derived from it. original_id is the change that an undo is about.';
 
 -- Relations between entities.
 
@@ -569,6 +594,7 @@ CREATE TABLE relationships (
     ordinal integer NOT NULL,
     UNIQUE (subject_id, predicate, object_id)
 );
+CREATE INDEX relationships_object ON relationships (object_id);
 CREATE INDEX relationships_scope ON relationships (tenant, user_id, agent_id, app_id, run_id);
 COMMENT ON TABLE relationships IS
 'Relations between two entities of exactly this scope: the object is the subject''s predicate (spouse, employer), the '

@@ -116,7 +116,8 @@ CREATE OR REPLACE FUNCTION fact_known_at(fact uuid, believed_at timestamptz) RET
     true_from timestamptz,
     true_to timestamptz,
     believed_to timestamptz,
-    is_believed boolean
+    is_believed boolean,
+    mention_count integer
 ) LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
 SELECT
@@ -124,15 +125,17 @@ SELECT
     least(known.true_to, known.valid_until),
     known.believed_to,
     coalesce(known.believed_from <= coalesce(fact_known_at.believed_at, 'infinity'), false)
-    AND coalesce(known.believed_to > fact_known_at.believed_at, known.believed_to IS NULL)
+    AND coalesce(known.believed_to > fact_known_at.believed_at, known.believed_to IS NULL),
+    known.mention_count
 FROM (
-    SELECT f.status, f.superseded_by, f.true_from, f.true_to, f.valid_until, f.believed_from, f.believed_to
+    SELECT
+        f.status, f.superseded_by, f.true_from, f.true_to, f.valid_until, f.believed_from, f.believed_to, f.mention_count
     FROM facts AS f
     WHERE f.fact_id = fact_known_at.fact AND f.state_since <= coalesce(fact_known_at.believed_at, 'infinity')
     UNION ALL
     SELECT
         former.status, former.superseded_by, coalesce(former.true_from, f.true_from), former.true_to, f.valid_until,
-        former.believed_from, former.believed_to
+        former.believed_from, former.believed_to, former.mention_count
     FROM facts AS f
     INNER JOIN former_states AS former ON f.fact_id = former.fact_id
     WHERE f.fact_id = fact_known_at.fact
@@ -610,241 +613,37 @@ RETURN (
 COMMENT ON FUNCTION reserved_tokens IS
 'Tokens that turns of a tenant are about to use on a day, but the given one, until their commits are in the tables.';
 
--- Entities: the current links and names, and those that readers see.
-
-CREATE OR REPLACE VIEW links_in_effect AS
-SELECT l.fact_id, l.entity_id, l.role, l.event_id, l.moved_to
-FROM fact_entities AS l
-WHERE l.told_by IS NULL
-    OR NOT (
-        EXISTS (SELECT FROM undone WHERE undone.event_id = l.told_by)
-        OR EXISTS (
-            SELECT FROM fact_entities AS other
-            WHERE (other.fact_id, other.entity_id, other.role) = (l.fact_id, l.entity_id, l.role)
-                AND (
-                    other.told_by IS NULL
-                    OR (
-                        other.event_id < l.event_id
-                        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = other.told_by)
-                    )
-                )
-        )
-    );
-COMMENT ON VIEW links_in_effect IS
-'Which entities facts name, each once in a role, without what only a repetition told that was undone.';
-
-CREATE OR REPLACE VIEW current_entity_links AS
-SELECT
-    l.fact_id,
-    coalesce(e.merged_into, e.entity_id) AS entity_id,
-    l.role, l.event_id
-FROM links_in_effect AS l
-INNER JOIN entities AS e ON l.entity_id = e.entity_id
-WHERE l.moved_to IS NULL AND e.status <> 'forgotten'
-UNION ALL
-SELECT
-    l.fact_id,
-    coalesce(e.merged_into, e.entity_id) AS entity_id,
-    l.role, l.event_id
-FROM links_in_effect AS l
-INNER JOIN entities AS e ON l.moved_to = e.entity_id
-WHERE e.status <> 'forgotten';
-COMMENT ON VIEW current_entity_links IS 'Which entities facts name now: links to a merged one are to the other.';
-
-CREATE OR REPLACE VIEW current_entity_names AS
-SELECT
-    coalesce(e.merged_into, e.entity_id) AS entity_id,
-    a.kind, a.key, a.head, a.alias, a.place, a.event_id, a.recorded_at,
-    a.tenant, a.user_id, a.agent_id, a.app_id, a.run_id,
-    CASE
-        WHEN a.kind = 'tie' AND right(a.key, 36) ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN coalesce(
-            (
-                SELECT left(a.key, -36) || coalesce(holder.merged_into, holder.entity_id)::text
-                FROM entities AS holder
-                WHERE holder.entity_id = coalesce(
-                    (
-                        SELECT CASE WHEN count(*) = count(whose.moved_to) THEN min(whose.moved_to::text)::uuid END
-                        FROM facts
-                        INNER JOIN fact_entities AS named ON facts.fact_id = named.fact_id
-                        INNER JOIN fact_entities AS whose ON facts.fact_id = whose.fact_id
-                        WHERE facts.owner = a.owner AND facts.source_id = a.source_id
-                            AND named.entity_id = a.entity_id AND whose.entity_id = right(a.key, 36)::uuid
-                    ),
-                    right(a.key, 36)::uuid
-                )
-            ),
-            a.key
-        )
-        ELSE a.key
-    END AS current_key,
-    a.owner, a.source_id,
-    e.merged_into IS NOT NULL AS is_merged
-FROM entity_aliases AS a
-INNER JOIN entities AS e ON a.entity_id = e.entity_id
-WHERE a.is_current;
-COMMENT ON VIEW current_entity_names IS
-'The names of entities as they are now: those of a merged one (is_merged) are of the other. In current_key a tie to an '
-'entity that was merged ("wife of <id>"), or from which a split has moved what told it, is one to the other.';
-
-CREATE OR REPLACE FUNCTION name_is_told(of_entity uuid, name text, of_owner text, of_source text) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-WITH of_source AS (
-    SELECT
-        f.fact_id,
-        has_name(concat_ws(' ', f.text, f.subject, f.excerpt, f.value), name_is_told.name) AS has_it,
-        EXISTS (
-            SELECT FROM current_entity_links AS link
-            WHERE link.fact_id = f.fact_id AND link.entity_id = name_is_told.of_entity
-        ) AS is_linked
-    FROM facts AS f
-    WHERE f.owner = name_is_told.of_owner AND f.source_id = name_is_told.of_source
-),
-
-telling AS (
-    SELECT said.fact_id
-    FROM of_source AS said
-    WHERE (said.is_linked, said.has_it) = (
-        SELECT best.is_linked, best.has_it
-        FROM of_source AS best
-        ORDER BY best.is_linked DESC, best.has_it DESC
-        LIMIT 1
-    )
-    AND (
-        said.has_it
-        -- The user is called by what is no word of the turn: by who speaks, or by what was told before.
-        OR NOT EXISTS (
-            SELECT FROM entity_aliases AS own
-            WHERE own.entity_id = name_is_told.of_entity AND own.kind = 'user' AND own.is_current
-        )
-    )
-)
-
-SELECT
-    EXISTS (SELECT FROM telling WHERE NOT fact_is_hidden(telling.fact_id))
-    OR EXISTS (
-        SELECT
-        FROM current_entity_links AS link
-        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = link.fact_id OFFSET 0) AS f
-        WHERE link.entity_id = name_is_told.of_entity
-            AND has_name(concat_ws(' ', f.text, f.subject, f.excerpt, f.value), name_is_told.name)
-            AND NOT fact_is_hidden(f.fact_id)
-    );
-END;
-COMMENT ON FUNCTION name_is_told IS
-'Whether a fact tells a name that was not taken back: a fact of its turn that names the entity, one with the name in its '
-'words if there is any; or any other one that names the entity and has the name in its words.';
-
-CREATE OR REPLACE VIEW shown_entity_names AS
-SELECT
-    n.entity_id, n.kind, n.key, n.head,
-    CASE
-        WHEN n.kind <> 'user' OR s.speakers @> ARRAY[n.alias] OR name_is_told(n.entity_id, n.alias, n.owner, n.source_id)
-            THEN n.alias
-        ELSE 'the user'
-    END AS alias,
-    n.place, n.event_id, n.recorded_at,
-    n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id,
-    n.current_key, n.owner, n.source_id
-FROM current_entity_names AS n
-LEFT JOIN LATERAL (
-    SELECT scopes.speakers
-    FROM scopes
-    WHERE (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
-        = (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
-    OFFSET 0
-) AS s ON true
-WHERE n.kind = 'user'
-    OR n.is_merged
-    OR EXISTS (SELECT FROM entity_changes AS given WHERE given.event_id = n.event_id)
-    OR (
-        s.speakers @> ARRAY[n.alias]
-        AND EXISTS (
-            SELECT FROM entity_aliases AS own
-            WHERE own.entity_id = n.entity_id AND own.kind = 'user' AND own.is_current
-        )
-    )
-    -- Most names are told so; the function finds these as well, and takes ten times as long.
-    OR EXISTS (
-        SELECT
-        FROM current_entity_links AS link
-        CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = link.fact_id OFFSET 0) AS f
-        WHERE link.entity_id = n.entity_id
-            AND f.status IN ('active', 'pending_confirmation')
-            AND has_plain_name(concat_ws(' ', f.text, f.subject, f.excerpt, f.value), n.alias)
-    )
-    OR name_is_told(n.entity_id, n.alias, n.owner, n.source_id);
-COMMENT ON VIEW shown_entity_names IS
-'The names of entities that readers see: those by which the user speaks, those that a person gave, or of what a person '
-'merged, and those that a fact tells that was not taken back. A name of an entity that readers do not see is none.';
-
-CREATE OR REPLACE VIEW shown_entities AS
-SELECT
-    e.entity_id, e.owner,
-    e.tenant, e.user_id, e.agent_id, e.app_id, e.run_id,
-    (
-        SELECT coalesce(
-            min(e.name) FILTER (WHERE has_name(n.alias, e.name)),
-            (array_agg(n.alias ORDER BY n.kind = 'user', n.recorded_at, n.place, n.kind, n.key))[1],
-            concat_ws(' ', 'unnamed', nullif(e.type, 'other'))
-        )
-        FROM shown_entity_names AS n
-        WHERE n.entity_id = e.entity_id
-    ) AS name,
-    e.type, e.event_id, e.source_id, e.recorded_at, e.ordinal
-FROM entities AS e
-WHERE e.status = 'active'
-    AND (
-        EXISTS (SELECT FROM current_entity_names AS own WHERE own.entity_id = e.entity_id AND own.kind = 'user')
-        OR EXISTS (
-            SELECT FROM current_entity_links AS link
-            WHERE link.entity_id = e.entity_id AND NOT fact_is_hidden(link.fact_id)
-        )
-        OR (
-            NOT EXISTS (SELECT FROM current_entity_links AS link WHERE link.entity_id = e.entity_id)
-            AND EXISTS (
-                SELECT FROM facts AS f
-                WHERE (f.owner, f.source_id) = (e.owner, e.source_id) AND NOT fact_is_hidden(f.fact_id)
-            )
-        )
-    );
-COMMENT ON VIEW shown_entities IS
-'The entities that readers see: the user, and those that a fact names that was not taken back. One has the oldest of its '
-'shown names where none of them has its own in it, and is unnamed where it has none.';
+-- Entities.
 
 CREATE OR REPLACE VIEW current_entity_twins AS
 SELECT
-    coalesce(member.merged_into, member.entity_id) AS entity_id,
+    member.head_id AS entity_id,
     twin.entity_id AS twin_id,
+    twin.shown_name IS NOT NULL AS is_shown,
     min(member.recorded_at) AS since
 FROM entities AS member
 CROSS JOIN LATERAL unnest(member.possible_twins) AS named (entity_id)
 INNER JOIN entities AS registered ON named.entity_id = registered.entity_id
-INNER JOIN entities AS twin ON coalesce(registered.merged_into, registered.entity_id) = twin.entity_id
-WHERE twin.status = 'active' AND twin.entity_id <> coalesce(member.merged_into, member.entity_id)
-GROUP BY coalesce(member.merged_into, member.entity_id), twin.entity_id;
-COMMENT ON VIEW current_entity_twins IS 'The entities that may be the same as another one, as both are now.';
-
-CREATE OR REPLACE VIEW shown_entity_twins AS
-SELECT twins.*
-FROM current_entity_twins AS twins
-CROSS JOIN LATERAL (SELECT FROM shown_entities AS e WHERE e.entity_id = twins.twin_id LIMIT 1) AS shown;
-COMMENT ON VIEW shown_entity_twins IS 'The possible twins of entities that readers see.';
+INNER JOIN entities AS twin ON registered.head_id = twin.entity_id
+WHERE twin.status = 'active' AND twin.entity_id <> member.head_id
+GROUP BY member.head_id, twin.entity_id, twin.shown_name;
+COMMENT ON VIEW current_entity_twins IS
+'The entities that may be the same as another one, as both are now, and whether readers see them.';
 
 CREATE OR REPLACE VIEW merge_proposals AS
 SELECT
-    proposed.event_id, proposed.owner, proposed.source_id,
+    proposed.event_id, proposed.owner, proposed.source_id, proposed.entity_ids,
     proposed.tenant, proposed.user_id, proposed.agent_id, proposed.app_id, proposed.run_id,
     merged.entity_id AS merged,
     target.entity_id AS into_id,
-    coalesce(shown_merged.name, 'unnamed') AS merged_name,
-    coalesce(shown_target.name, 'unnamed') AS into_name,
+    coalesce(merged.shown_name, 'unnamed') AS merged_name,
+    coalesce(target.shown_name, 'unnamed') AS into_name,
     proposed.payload -> 'decision' ->> 'by' AS decided_by,
     proposed.payload -> 'decision' ->> 'reason' AS reason,
     proposed.decided_at, proposed.partition, proposed.log_offset, proposed.ordinal,
     proposed.undone_by IS NULL
-    AND shown_merged.name IS NOT NULL
-    AND shown_target.name IS NOT NULL
+    AND merged.shown_name IS NOT NULL
+    AND target.shown_name IS NOT NULL
     AND merged.entity_id <> target.entity_id
     AND NOT EXISTS (
         SELECT
@@ -857,14 +656,8 @@ SELECT
 FROM entity_changes AS proposed
 INNER JOIN entities AS one ON one.entity_id = (proposed.payload ->> 'merged')::uuid
 INNER JOIN entities AS other ON other.entity_id = (proposed.payload ->> 'into')::uuid
-INNER JOIN entities AS merged ON coalesce(one.merged_into, one.entity_id) = merged.entity_id
-INNER JOIN entities AS target ON coalesce(other.merged_into, other.entity_id) = target.entity_id
-LEFT JOIN LATERAL (
-    SELECT e.name FROM shown_entities AS e WHERE e.entity_id = merged.entity_id LIMIT 1
-) AS shown_merged ON true
-LEFT JOIN LATERAL (
-    SELECT e.name FROM shown_entities AS e WHERE e.entity_id = target.entity_id LIMIT 1
-) AS shown_target ON true
+INNER JOIN entities AS merged ON one.head_id = merged.entity_id
+INNER JOIN entities AS target ON other.head_id = target.entity_id
 WHERE proposed.event = 'merge_proposed';
 COMMENT ON VIEW merge_proposals IS
 'Merges of two entities that a rule proposed, of the entities as they are now. One is pending until a person confirms or '
@@ -872,49 +665,32 @@ COMMENT ON VIEW merge_proposals IS
 
 CREATE OR REPLACE FUNCTION names_in_change(entity_ids uuid []) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
-    WITH members AS (
-        SELECT DISTINCT
-            member.entity_id, member.name, member.registered_name,
-            coalesce(member.merged_into, member.entity_id) AS head
-        FROM unnest(names_in_change.entity_ids) AS given (entity_id)
-        CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = given.entity_id OFFSET 0) AS named
-        CROSS JOIN LATERAL (
-            SELECT * FROM entities AS part
-            WHERE coalesce(part.merged_into, part.entity_id) = coalesce(named.merged_into, named.entity_id)
-            OFFSET 0
-        ) AS member
-    ),
-
-    said AS (
-        SELECT members.head, members.name FROM members
-        UNION
-        SELECT members.head, members.registered_name FROM members WHERE members.registered_name IS NOT NULL
-        UNION
-        SELECT members.head, a.alias
-        FROM members
-        CROSS JOIN LATERAL (
-            SELECT * FROM entity_aliases WHERE entity_aliases.entity_id = members.entity_id OFFSET 0
-        ) AS a
-    ),
-
-    shown AS (
-        SELECT DISTINCT e.entity_id, n.alias
-        FROM (SELECT DISTINCT members.head FROM members) AS heads
-        CROSS JOIN LATERAL (
-            SELECT * FROM shown_entities WHERE shown_entities.entity_id = heads.head OFFSET 0
-        ) AS e
-        CROSS JOIN LATERAL (
-            SELECT shown_entity_names.alias FROM shown_entity_names WHERE shown_entity_names.entity_id = e.entity_id
-            UNION ALL
-            SELECT e.name
-        ) AS n
-    )
-
     SELECT coalesce(jsonb_object_agg(each.name, each.is_shown), '{}')
     FROM (
-        SELECT said.name, bool_or(shown.alias IS NOT NULL) AS is_shown
-        FROM said
-        LEFT JOIN shown ON said.head = shown.entity_id AND said.name = shown.alias
+        SELECT
+            said.name,
+            bool_or(
+                head.shown_name = said.name
+                OR (
+                    head.shown_name IS NOT NULL
+                    AND EXISTS (
+                        SELECT FROM entity_aliases AS a
+                        WHERE a.current_id = head.entity_id AND a.shown = said.name
+                    )
+                )
+            ) IS TRUE AS is_shown
+        FROM entities AS head
+        INNER JOIN entities AS member ON head.entity_id = member.head_id
+        CROSS JOIN LATERAL (
+            SELECT member.name
+            UNION
+            SELECT member.registered_name
+            UNION
+            SELECT a.alias FROM entity_aliases AS a WHERE a.entity_id = member.entity_id
+        ) AS said (name)
+        WHERE head.entity_id IN (
+            SELECT named.head_id FROM entities AS named WHERE named.entity_id = ANY(names_in_change.entity_ids)
+        ) AND said.name IS NOT NULL
         GROUP BY said.name
     ) AS each
 );
@@ -933,18 +709,17 @@ CREATE OR REPLACE FUNCTION shown_entity_details(of_entity uuid) RETURNS TABLE (
 ) LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
 SELECT
-    e.entity_id, e.name, e.type, e.recorded_at, told.names, told.ties,
+    e.entity_id, e.shown_name, e.type, e.recorded_at, told.names, told.ties,
     ARRAY(
-        SELECT twins.twin_id FROM shown_entity_twins AS twins WHERE twins.entity_id = e.entity_id
+        SELECT twins.twin_id FROM current_entity_twins AS twins
+        WHERE twins.entity_id = e.entity_id AND twins.is_shown
         ORDER BY twins.since, twins.twin_id
     )
-FROM (
-    SELECT * FROM shown_entities WHERE shown_entities.entity_id = shown_entity_details.of_entity LIMIT 1
-) AS e
+FROM entities AS e
 CROSS JOIN LATERAL (
     SELECT
         coalesce(
-            array_agg(called.name ORDER BY called.name = e.name DESC, called.since, called.place, called.name)
+            array_agg(called.name ORDER BY called.name = e.shown_name DESC, called.since, called.place, called.name)
             FILTER (WHERE called.kind = 'name'),
             '{}'
         ) AS names,
@@ -957,12 +732,12 @@ CROSS JOIN LATERAL (
         SELECT
             n.kind,
             CASE n.kind
-                WHEN 'name' THEN n.alias
+                WHEN 'name' THEN n.shown
                 ELSE split_part(n.current_key, ' of ', 1) || ' of ' || (
                     SELECT CASE WHEN EXISTS (
-                        SELECT FROM current_entity_names AS own WHERE own.entity_id = holder.entity_id AND own.kind = 'user'
-                    ) THEN 'the user' ELSE holder.name END
-                    FROM shown_entities AS holder
+                        SELECT FROM entity_aliases AS own WHERE own.current_id = holder.entity_id AND own.kind = 'user'
+                    ) THEN 'the user' ELSE holder.shown_name END
+                    FROM entities AS holder
                     WHERE holder.entity_id = holder_of_tie(n.current_key)
                         AND (holder.tenant, holder.user_id, holder.agent_id, holder.app_id, holder.run_id)
                         = (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
@@ -970,11 +745,12 @@ CROSS JOIN LATERAL (
             END AS name,
             min(n.recorded_at) AS since,
             min(n.place) AS place
-        FROM shown_entity_names AS n
-        WHERE n.entity_id = e.entity_id AND n.kind IN ('name', 'tie')
+        FROM entity_aliases AS n
+        WHERE n.current_id = e.entity_id AND n.shown IS NOT NULL AND n.kind IN ('name', 'tie')
         GROUP BY 1, 2
     ) AS called
-) AS told;
+) AS told
+WHERE e.entity_id = shown_entity_details.of_entity AND e.shown_name IS NOT NULL;
 END;
 COMMENT ON FUNCTION shown_entity_details IS
 'An entity as readers see it: its names, its own first, what it is to others ("wife of the user"), its possible twins.';
@@ -1009,9 +785,9 @@ SELECT
     made.decided_at AS written_at,
     (
         SELECT count(DISTINCT fresh.fact_id)
-        FROM current_entity_links AS link
+        FROM fact_entities AS link
         INNER JOIN facts AS fresh ON link.fact_id = fresh.fact_id
-        WHERE link.entity_id = of_entity
+        WHERE link.current_id = of_entity
             AND fresh.status = 'active'
             AND greatest(fresh.recorded_at, fresh.believed_from) > made.decided_at
             AND fresh.fact_id <> ALL(written.fact_ids)
@@ -1024,14 +800,14 @@ CROSS JOIN LATERAL (
         bool_and(
             coalesce(source.status = 'active', false)
             AND EXISTS (
-                SELECT FROM current_entity_links AS link
-                WHERE link.fact_id = source.fact_id AND link.entity_id = of_entity
+                SELECT FROM fact_entities AS link
+                WHERE link.fact_id = source.fact_id AND link.current_id = of_entity
             )
         ) AS is_valid
     FROM jsonb_array_elements_text(made.payload -> 'facts') WITH ORDINALITY AS shown (fact_id, place)
     LEFT JOIN facts AS source ON source.fact_id = shown.fact_id::uuid
 ) AS written
-WHERE coalesce(member.merged_into, member.entity_id) = of_entity
+WHERE member.head_id = of_entity
     AND made.event = 'entity_summarised'
     AND made.undone_by IS NULL
     AND written.is_valid
@@ -1044,19 +820,34 @@ COMMENT ON FUNCTION summary_of_entity IS
 
 -- Relations between entities.
 
+CREATE OR REPLACE FUNCTION relation_strength(
+    stated text, evidence uuid [], believed_at timestamptz DEFAULT NULL
+) RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+SELECT 1 - (1 - CASE relation_strength.stated WHEN 'strong' THEN 0.8 WHEN 'medium' THEN 0.6 ELSE 0.4 END)
+    * power(0.75::double precision, greatest(sum(known.mention_count), 1) - 1)
+FROM unnest(relation_strength.evidence) AS said (fact_id)
+CROSS JOIN LATERAL fact_known_at(said.fact_id, relation_strength.believed_at) AS known;
+END;
+COMMENT ON FUNCTION relation_strength IS
+'How strong a relation is, 0 to 1, by how it is stated and how often its evidence was said: 0.8 where a fact says it, as '
+'in Arandu''s relationship tracking, 0.6 in passing and 0.4 where it is suggested (the steps of its confidence levels); each '
+'further statement takes a quarter of the way to 1, as a confirmation does for confidence.';
+
 CREATE OR REPLACE VIEW current_evidence AS
 SELECT said.relation_id, said.fact_id, said.strength, said.ended_at, said.event_id, said.recorded_at
 FROM relationship_evidence AS said
 WHERE said.told_by IS NULL OR NOT EXISTS (SELECT FROM undone WHERE undone.event_id = said.told_by);
 COMMENT ON VIEW current_evidence IS 'What facts say of relations, without what only a repetition told that was undone.';
 
-CREATE OR REPLACE FUNCTION relations_of_scope(
-    tenant text, user_id text, agent_id text, app_id text, run_id text,
-    believed_at timestamptz DEFAULT NULL, true_at timestamptz DEFAULT NULL
+CREATE OR REPLACE FUNCTION shown_relations(
+    relation_ids uuid [], believed_at timestamptz DEFAULT NULL, true_at timestamptz DEFAULT NULL
 ) RETURNS TABLE (
     subject_id uuid,
+    subject text,
     predicate text,
     object_id uuid,
+    object text,
     is_mirror boolean,
     is_active boolean,
     strength text,
@@ -1083,13 +874,10 @@ WITH RECURSIVE named AS (
         LEFT JOIN fact_entities AS link
             ON link.fact_id = said.fact_id AND given.entity_id = link.entity_id AND link.moved_to IS NOT NULL
         INNER JOIN entities AS told ON coalesce(link.moved_to, given.entity_id) = told.entity_id
-        INNER JOIN entities AS now_named ON coalesce(told.merged_into, told.entity_id) = now_named.entity_id
+        INNER JOIN entities AS now_named ON told.head_id = now_named.entity_id
         WHERE now_named.status = 'active'
     ) AS ends
-    WHERE (known.tenant, known.user_id, known.agent_id, known.app_id, known.run_id) = (
-        relations_of_scope.tenant, relations_of_scope.user_id, relations_of_scope.agent_id,
-        relations_of_scope.app_id, relations_of_scope.run_id
-    ) AND ends.subject_id <> ends.object_id
+    WHERE known.relation_id = ANY(shown_relations.relation_ids) AND ends.subject_id <> ends.object_id
 ),
 
 directed AS (
@@ -1110,13 +898,13 @@ carried AS (
         SELECT facts.said_at, facts.event_time FROM facts WHERE facts.fact_id = said.fact_id OFFSET 0
     ) AS told
     WHERE said.relation_id IN (SELECT directed.relation_id FROM directed)
-        AND said.recorded_at <= coalesce(relations_of_scope.believed_at, 'infinity')
+        AND said.recorded_at <= coalesce(shown_relations.believed_at, 'infinity')
     UNION
     SELECT
         carried.relation_id, carried.said_by, old.superseded_by, carried.strength, carried.ended_at, carried.said_at,
         carried.event_time
     FROM carried
-    CROSS JOIN LATERAL fact_known_at(carried.fact_id, relations_of_scope.believed_at) AS old
+    CROSS JOIN LATERAL fact_known_at(carried.fact_id, shown_relations.believed_at) AS old
     WHERE old.status = 'superseded' AND old.believed_to IS NOT NULL
         AND EXISTS (
             SELECT FROM memory_events AS merge
@@ -1129,10 +917,10 @@ said AS (
         directed.subject_id, directed.predicate, directed.object_id, directed.is_mirror, directed.recorded_at,
         directed.ordinal, carried.said_by, carried.strength, carried.ended_at, carried.said_at, carried.event_time,
         fact.true_from, fact.true_to, fact.is_believed,
-        coalesce(relations_of_scope.true_at, relations_of_scope.believed_at, now()) AS at
+        coalesce(shown_relations.true_at, shown_relations.believed_at, now()) AS at
     FROM directed
     INNER JOIN carried ON directed.relation_id = carried.relation_id AND directed.said_by = carried.said_by
-    CROSS JOIN LATERAL fact_known_at(carried.fact_id, relations_of_scope.believed_at) AS fact
+    CROSS JOIN LATERAL fact_known_at(carried.fact_id, shown_relations.believed_at) AS fact
 ),
 
 evidence AS (
@@ -1159,72 +947,50 @@ evidence AS (
 )
 
 SELECT
-    found.subject_id, found.predicate, found.object_id,
-    bool_and(found.is_mirror),
-    bool_or(found.counts),
-    (ARRAY['strong', 'medium', 'weak'])[coalesce(
-        min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength)) FILTER (WHERE found.counts),
-        min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength))
-    )],
-    min(found.true_from) FILTER (WHERE found.strength IS NOT NULL AND found.is_believed),
-    CASE WHEN NOT bool_or(found.counts) THEN
-        max(coalesce(least(found.over_at, found.true_to), found.over_at, found.true_to))
-        FILTER (WHERE found.strength IS NOT NULL AND found.is_believed)
-    END,
-    min(found.recorded_at),
-    min(found.ordinal),
-    coalesce(
-        array_agg(DISTINCT found.said_by) FILTER (WHERE found.counts),
-        array_agg(DISTINCT found.said_by) FILTER (WHERE found.strength IS NOT NULL)
-    ),
-    coalesce(array_agg(DISTINCT found.said_by) FILTER (WHERE found.ended_at IS NOT NULL AND found.is_believed), '{}')
-FROM evidence AS found
-GROUP BY found.subject_id, found.predicate, found.object_id
-HAVING bool_or(found.strength IS NOT NULL);
-END;
-COMMENT ON FUNCTION relations_of_scope IS
-'The relations of exactly one scope in both directions, each once, with what was known at believed_at to hold at true_at: '
-'NULL is now, and true_at is believed_at where it is NULL. One is active while some fact says so and holds, or names it in '
-'passing and is believed, and no other fact says that it is over. An end that was said later ends what was said without a '
-'time of its own, whenever it is dated. A fact that was merged counts as what it became, and entities are read through '
-'merges and splits as they are now. is_mirror: it was said in the other direction only.';
-
-CREATE OR REPLACE FUNCTION shown_relations_of_scope(
-    tenant text, user_id text, agent_id text, app_id text, run_id text,
-    believed_at timestamptz DEFAULT NULL, true_at timestamptz DEFAULT NULL
-) RETURNS TABLE (
-    subject_id uuid,
-    subject text,
-    predicate text,
-    object_id uuid,
-    object text,
-    is_mirror boolean,
-    is_active boolean,
-    strength text,
-    since timestamptz,
-    until timestamptz,
-    recorded_at timestamptz,
-    ordinal integer,
-    evidence uuid [],
-    endings uuid []
-) LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-SELECT
-    r.subject_id, subject.name, r.predicate, r.object_id, object.name, r.is_mirror, r.is_active, r.strength, r.since,
-    r.until, r.recorded_at, r.ordinal, r.evidence, r.endings
-FROM relations_of_scope(
-    shown_relations_of_scope.tenant, shown_relations_of_scope.user_id, shown_relations_of_scope.agent_id,
-    shown_relations_of_scope.app_id, shown_relations_of_scope.run_id,
-    shown_relations_of_scope.believed_at, shown_relations_of_scope.true_at
+    r.subject_id, subject.shown_name, r.predicate, r.object_id, object.shown_name, r.is_mirror, r.is_active, r.strength,
+    r.since, r.until, r.recorded_at, r.ordinal, r.evidence, r.endings
+FROM (
+    SELECT
+        found.subject_id, found.predicate, found.object_id,
+        bool_and(found.is_mirror) AS is_mirror,
+        bool_or(found.counts) AS is_active,
+        (ARRAY['strong', 'medium', 'weak'])[coalesce(
+            min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength)) FILTER (WHERE found.counts),
+            min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength))
+        )] AS strength,
+        min(found.true_from) FILTER (WHERE found.strength IS NOT NULL AND found.is_believed) AS since,
+        CASE WHEN NOT bool_or(found.counts) THEN
+            max(coalesce(least(found.over_at, found.true_to), found.over_at, found.true_to))
+            FILTER (WHERE found.strength IS NOT NULL AND found.is_believed)
+        END AS until,
+        min(found.recorded_at) AS recorded_at,
+        min(found.ordinal) AS ordinal,
+        coalesce(
+            array_agg(DISTINCT found.said_by) FILTER (WHERE found.counts),
+            array_agg(DISTINCT found.said_by) FILTER (WHERE found.strength IS NOT NULL)
+        ) AS evidence,
+        coalesce(
+            array_agg(DISTINCT found.said_by) FILTER (WHERE found.ended_at IS NOT NULL AND found.is_believed), '{}'
+        ) AS endings
+    FROM evidence AS found
+    GROUP BY found.subject_id, found.predicate, found.object_id
+    HAVING bool_or(found.strength IS NOT NULL)
 ) AS r
-CROSS JOIN LATERAL (SELECT e.name FROM shown_entities AS e WHERE e.entity_id = r.subject_id LIMIT 1) AS subject
-CROSS JOIN LATERAL (SELECT e.name FROM shown_entities AS e WHERE e.entity_id = r.object_id LIMIT 1) AS object
-WHERE (r.is_active AND shown_relations_of_scope.believed_at IS NULL)
-    OR EXISTS (SELECT FROM unnest(r.evidence) AS said (fact_id) WHERE NOT fact_is_hidden(said.fact_id));
+CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = r.subject_id OFFSET 0) AS subject
+CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = r.object_id OFFSET 0) AS object
+WHERE subject.shown_name IS NOT NULL AND object.shown_name IS NOT NULL
+    AND (
+        (r.is_active AND shown_relations.believed_at IS NULL)
+        OR EXISTS (SELECT FROM facts AS f WHERE f.fact_id = ANY(r.evidence) AND NOT f.is_hidden)
+    );
 END;
-COMMENT ON FUNCTION shown_relations_of_scope IS
-'The relations of exactly one scope that readers see, at two times as relations_of_scope has them, with the names of both '
-'ends: those that a fact states that was not taken back since, between entities that readers see now.';
+COMMENT ON FUNCTION shown_relations IS
+'These relations in both directions, each once, with the names of both ends and what was known at believed_at to hold at '
+'true_at: NULL is now, and true_at is believed_at where it is NULL. One is active while some fact says so and holds, or '
+'names it in passing and is believed, and no other fact says that it is over. An end that was said later ends what was said '
+'without a time of its own, whenever it is dated. A fact that was merged counts as what it became, and entities are read '
+'through merges and splits as they are now. is_mirror: it was said in the other direction only. Readers see a relation that '
+'a fact states which was not taken back since, between entities that they see now.';
 
 CREATE OR REPLACE FUNCTION related_entities(to_entity uuid, most bigint) RETURNS TABLE (
     entity_id uuid,
@@ -1232,7 +998,7 @@ CREATE OR REPLACE FUNCTION related_entities(to_entity uuid, most bigint) RETURNS
 ) LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT
-    coalesce(other.merged_into, other.entity_id),
+    other.head_id,
     held.predicate
 FROM (
     SELECT
@@ -1244,7 +1010,7 @@ FROM (
         ON (member.tenant, member.user_id, member.agent_id, member.app_id, member.run_id)
         = (r.tenant, r.user_id, r.agent_id, r.app_id, r.run_id)
         AND member.entity_id IN (r.subject_id, r.object_id)
-    WHERE coalesce(member.merged_into, member.entity_id) = related_entities.to_entity
+    WHERE member.head_id = related_entities.to_entity
     ORDER BY r.recorded_at DESC, r.ordinal DESC, r.relation_id
     LIMIT related_entities.most
 ) AS held
@@ -1258,4 +1024,4 @@ WHERE (
 END;
 COMMENT ON FUNCTION related_entities IS
 'What an entity is related to, by the newest of its relations that active facts state and none ends: a quick look, which '
-'relations_of_scope is not.';
+'shown_relations is not.';

@@ -6,12 +6,11 @@ from uuid import UUID
 from psycopg.sql import SQL
 
 from mnemolog.projections.queries import entities
-from mnemolog.projections.queries.scope_filter import read_query
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write import entity_writer
-from mnemolog.projections.write.entity_fold import CurrentState
 from mnemolog.schemas.entity_events import EntitySplit
+from mnemolog.schemas.entity_state import CurrentState
 from mnemolog.streams.commands.entities import EntityContext
 from tests.properties.faults.patches import PatchedPlaces
 
@@ -34,11 +33,10 @@ def undone_splits_leave_their_merges() -> PatchedPlaces:
 
 
 def names_outlive_deleted_facts() -> PatchedPlaces:
-    def read(file: str, name: str, **more: Any) -> Any:
-        text = read_query(file, name, **more).as_string(None)
-        return SQL(text.replace("shown_entity_names", "current_entity_names"))
+    async def hide_none(*_: Any) -> list[UUID]:
+        return []
 
-    return [(entities, "read_query", read)]
+    return [(entity_writer, "_hide_facts", hide_none)]
 
 
 def summaries_outlive_their_facts() -> PatchedPlaces:

@@ -18,7 +18,7 @@ from mnemolog.streams import ends as end_rules
 from mnemolog.streams.commands import handler
 from mnemolog.streams.entities import subjects as subject_relations
 from mnemolog.streams.llm import reply_checks, resolve_prompt
-from mnemolog.streams.resolution import classify, decide, guards, overwrites, turn
+from mnemolog.streams.resolution import classify, decide, turn
 from mnemolog.streams.resolution import events as repetitions
 from mnemolog.streams.resolution.events import EventBuilder
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
@@ -112,8 +112,8 @@ def stale_pending() -> PatchedPlaces:
 
     right = repetitions.confirm_pending
 
-    def undoubted(builder: Any, case: Any, decision: Any) -> Any:
-        return right(builder, case, decision).model_copy(update={"unresolved": False})
+    def undoubted(*of: Any) -> Any:
+        return right(*of).model_copy(update={"unresolved": False})
 
     return [
         (HeldOverwriteCloser, "__call__", unclosed),
@@ -134,9 +134,9 @@ def merge_forgets_when_it_was_said() -> PatchedPlaces:
 def ended_values_of_single_keys_only() -> PatchedPlaces:
     right = turn.TurnDecider._with_ended_candidates
 
-    async def of_single_keys(self: Any, told: Any, rules: Any, thresholds: Any) -> Any:
-        found = await right(self, told, rules, thresholds)
-        facts = [_without_ended(one) if not classify.fills_slot(one.fact, rules) else one for one in found.facts]
+    async def of_single_keys(self: Any, told: Any, rules: Any) -> Any:
+        found = await right(self, told, rules)
+        facts = [_without_ended(one) if not rules.fills_slot(one.fact) else one for one in found.facts]
         return found.model_copy(update={"facts": tuple(facts)})
 
     return [(turn.TurnDecider, "_with_ended_candidates", of_single_keys)]
@@ -171,12 +171,7 @@ def subjects_by_their_words() -> PatchedPlaces:
 
 
 def corrections_in_a_turn_are_held() -> PatchedPlaces:
-    right = guards.find_guard
-
-    def guarding_own(verdict: Any, targets: Any, context: Any, rules: Any, *_: Any, **__: Any) -> Any:
-        return right(verdict, targets, context, rules)
-
-    return [(overwrites, "find_guard", guarding_own)]
+    return [(EventBuilder, "own_ids", frozenset())]
 
 
 def merged_facts_are_not_challenged() -> PatchedPlaces:

@@ -12,10 +12,12 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.provenance import Verdict as Action
 from mnemolog.schemas.vector import Vector
+from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.classify import Conflict
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.events import DecisionContext, LlmDecision
+from mnemolog.streams.resolution.events import DecisionContext, Judgement, LlmDecision, NoDecision
+from mnemolog.streams.resolution.rules import TurnRules
 
 OWNER, SOURCE = "default/mira", "t1"
 TODAY = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -77,20 +79,32 @@ def llm_decision(
     return LlmDecision(reply=verdict, targets=targets, merged_vector=vector, model="judge", prompt_version="resolve-2")
 
 
+def turn_rules(policy: EffectivePolicy | None = None, **fields: Any) -> TurnRules:
+    return TurnRules(**{"policy": policy or EffectivePolicy(), "thresholds": THRESHOLDS, **fields})
+
+
 def decision_context(
-    *pending: PendingOverwrite, rules: EffectivePolicy | None = None, infer: bool = True, **fields: Any
+    *pending: PendingOverwrite,
+    rules: EffectivePolicy | None = None,
+    infer: bool = True,
+    user_names: tuple[str, ...] = (),
+    **fields: Any,
 ) -> DecisionContext:
     defaults: dict[str, Any] = {
         "owner": OWNER,
         "source_id": SOURCE,
         "occurred_at": TODAY,
         "speaker": "Mira",
-        "thresholds": THRESHOLDS,
-        "rules": rules or EffectivePolicy(),
-        "infer": infer,
+        "rules": turn_rules(rules, infer=infer, user_names=user_names),
         "pending_cases": {case.fact_id: case for case in pending},
     }
     return DecisionContext(**defaults | fields)
+
+
+def judgement(answer: LlmDecision | NoDecision, *, place: int | None = 0, **fields: Any) -> Judgement:
+    """What a model makes of a statement at its place; `fields` are others of the question."""
+    question: dict[str, Any] = {"fact": matched_fact().fact, "candidates": (), "place": place}
+    return Judgement(question=Question(**question | fields), answer=answer)
 
 
 def decide_one(fact: MatchedFact, decision: LlmDecision, context: DecisionContext | None = None) -> Any:
@@ -103,4 +117,10 @@ def decide_all(
     facts: Sequence[MatchedFact], decisions: Mapping[int, LlmDecision], context: DecisionContext | None = None
 ) -> tuple[MemoryEvent, ...]:
     """The events of contested facts."""
-    return decide([Conflict(fact, fact.candidates) for fact in facts], decisions, context or decision_context())
+    classified = [Conflict(fact, fact.candidates) for fact in facts]
+    return decide(classified, judged(decisions), context or decision_context())
+
+
+def judged(decisions: Mapping[int, LlmDecision | NoDecision]) -> list[Judgement]:
+    """What a model makes of the statements at these places."""
+    return [judgement(answer, place=place) for place, answer in decisions.items()]

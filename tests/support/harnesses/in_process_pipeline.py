@@ -67,6 +67,10 @@ class _Models:
     chat: CachedChatModel
     embedder: CachedEmbedder
 
+    @property
+    def resolver(self) -> CachedChatModel:
+        return self.chat
+
 
 @asynccontextmanager
 async def in_process_pipeline(

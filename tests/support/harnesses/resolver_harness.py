@@ -108,11 +108,11 @@ class ResolverHarness:
         self.now = day(0)
         self._turns = 0
         replies = ReplyStore(stored.pool)
-        self.chat = CachedChatModel(self.chat_model, replies)
+        self.chat = self.resolver = CachedChatModel(self.chat_model, replies)
         self.embedder = CachedEmbedder(SimilarEmbedder(), replies, max_texts=256, max_wait=0, max_concurrent=1)
         self.stages = DecisionStages(stored.pool, self, StreamsSettings(**settings), clock=lambda: self.now)
         self.follow_ups: list[Command] = []
-        self.resolver = self.stages.build_resolver(publish=self._publish)
+        self.stage = self.stages.build_resolver(publish=self._publish)
 
     async def resolve_turn(
         self, *said: str | ExtractedFact, at: datetime, source_id: str | None = None, **fields: Any
@@ -129,7 +129,7 @@ class ResolverHarness:
         self.now = max(self.now, matched.occurred_at + timedelta(seconds=3))
         record = KafkaRecord(topic=TOPIC, partition=0, offset=0, key=matched.key, value=b"", timestamp=0)
 
-        commit = await self.resolver(ReceivedEnvelope(matched), record)
+        commit = await self.stage(ReceivedEnvelope(matched), record)
         if commit is not None:
             await self.stored.apply(commit)
         return commit

@@ -154,7 +154,7 @@ async def test_a_numbered_file_runs_once_and_views_are_made_after_it(
     text, tables, added = upgrade.migration_text, upgrade._table_files, "projections/0001_shorter.sql"
     made = run(database, VIEWS)
     with psycopg.connect(database) as reader:  # readers are not waited for where nothing has changed
-        reader.execute("SELECT FROM mnemolog.turns, mnemolog.facts, mnemolog.shown_entities")
+        reader.execute("SELECT FROM mnemolog.turns, mnemolog.facts, mnemolog.merge_proposals")
         await migrate(database)
     shorter = "DROP VIEW merge_proposals; ALTER TABLE policies ADD COLUMN note text"
     monkeypatch.setattr(upgrade, "migration_text", lambda file: shorter if file == added else text(file))

@@ -168,6 +168,6 @@ async def test_a_dry_run_finds_what_has_ended_as_well(resolver: ResolverHarness)
     bonn = await resolver.resolve_turn(home("Bonn"), at=day(5))
     await resolver.resolve_turn(extracted_fact("Mira left Bonn.", action_hint="retract"), at=day(7))
     for at, end in ((4, (day(5), fact_id_at(bonn))), (8, (None, None))):
-        (event,) = (await resolver.resolver.decide(matched_envelope(home("Rome"), at=day(at)))).events
+        (event,) = (await resolver.stage.decide(matched_envelope(home("Rome"), at=day(at)))).events
         assert isinstance(event, FactAdded)
         assert (event.ended_at, event.ended_by) == end

@@ -5,9 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.command import Undo
+from mnemolog.schemas.command import Delete, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import Alias
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     ALICE,
@@ -19,6 +20,7 @@ from tests.support.builders.commits import (
     day,
     event_id_at,
     fact_id_at,
+    merged,
     pending,
     retracted,
     undone,
@@ -60,7 +62,7 @@ async def test_entities_have_names_twins_and_links_in_their_scope_alone(db: Proj
         (bern, "Bern", "place", [], "alice"),
         (twin, "Ana", "person", [ana], "alice"),
     ]
-    aliases = "SELECT entity_id, kind, head, min(alias) FROM current_entity_names GROUP BY entity_id, kind, key, head"
+    aliases = "SELECT current_id, kind, head, min(shown) FROM entity_aliases GROUP BY current_id, kind, key, head"
     assert sorted(await db.rows(aliases), key=lambda row: (row[2], row[3], row[0] != ana)) == [
         (ana, "tie", "@wife", "my wife"),
         (ana, "name", "ana", "Ana"),
@@ -68,7 +70,7 @@ async def test_entities_have_names_twins_and_links_in_their_scope_alone(db: Proj
         (ana, "name", "ann", "ANNA"),
         (bern, "name", "ber", "Bern"),
     ]
-    links = await db.rows("SELECT DISTINCT fact_id, entity_id, role FROM current_entity_links")
+    links = await db.rows("SELECT DISTINCT fact_id, current_id, role FROM fact_entities")
     assert sorted(links) == sorted([(fact_id_at(first), ana, "object"), (fact_id_at(first), bern, "object")])
     rejected = await db.rows("SELECT source_id, reason FROM rejections")
     assert rejected == [("b1", "foreign_target"), ("b1", "foreign_target")]
@@ -90,7 +92,7 @@ def known(*drafts: Any) -> Commit:
 async def relations(db: ProjectedDatabase, columns: str = "is_active", scope: Scope = ALICE) -> dict[Any, Any]:
     """By subject, predicate and object, as names."""
     query = f"""SELECT s.name, predicate, o.name, {columns}
-        FROM relations_of_scope('default', %s, '', '', '', NULL, NULL) AS r
+        FROM shown_relations(ARRAY(SELECT relation_id FROM relationships WHERE user_id = %s)) AS r
         JOIN entities s ON s.entity_id = r.subject_id JOIN entities o ON o.entity_id = r.object_id"""  # noqa: S608 -- columns of this file
     rows = await (await db.conn.execute(query.encode(), [scope.user_id])).fetchall()
     return {row[:3]: row[3] if columns == "is_active" else row[3:] for row in rows}
@@ -172,3 +174,24 @@ async def test_relations_of_scopes_never_mix(db: ProjectedDatabase) -> None:
     assert set(await relations(db, scope=BOB)) == {("Bob", "spouse", "Ana"), ("Ana", "spouse", "Bob")}
     assert set(await relations(db)) == BOTH
     assert await db.rows("SELECT source_id, reason FROM rejections") == [("b1", "foreign_target")]
+
+
+async def test_a_chain_of_merges_is_hidden_and_shown_with_its_last_fact(db: ProjectedDatabase) -> None:
+    told = commit("t0", added("Ana rows."))
+    ana = entity_id_at(told)
+    await db.apply(with_entities(told, registered("Ana"), linked(0, ana)))
+    for number in range(1, 5):
+        told = commit(f"t{number}", merged(f"Ana rows in {number} lakes.", fact_id_at(told)), at=day(number))
+        await db.apply(told)
+    last = fact_id_at(told)
+    seen = """SELECT DISTINCT f.is_hidden, e.shown_name, n.shown FROM facts AS f, entities AS e, entity_aliases AS n"""
+    assert await db.rows(seen) == [(False, "Ana", "Ana")]
+    columns = ", ".join(FactState.model_fields)
+    ((*state,),) = await db.rows(f"SELECT {columns} FROM facts WHERE status = 'active'")  # noqa: S608 -- names of fields
+    deletion = command_commit("d1", Delete(fact_ids=(last,)), retracted(last), at=day(6))
+    await db.apply(deletion)
+    assert await db.rows(seen) == [(True, None, None)]
+    before = FactState(**dict(zip(FactState.model_fields, state, strict=True)))
+    back = undone(event_id_at(deletion), reversal(last, "retracted", before))
+    await db.apply(command_commit("u1", Undo(source_id="d1"), back, at=day(7)))
+    assert await db.rows(seen) == [(False, "Ana", "Ana")]

@@ -41,7 +41,7 @@ async def say_wife(people: NamedPeople, text: str = "Alice's wife is Ana, a nurz
 
 async def named(people: NamedPeople, commit: Commit) -> dict[str, str]:
     """The roles of the entities of the first fact of a commit, by their names."""
-    query = """SELECT e.name, link.role FROM current_entity_links AS link JOIN entities AS e USING (entity_id)
+    query = """SELECT e.name, link.role FROM fact_entities AS link JOIN entities AS e ON e.entity_id = link.current_id
         WHERE link.fact_id = %s AND e.status = 'active'"""
     return dict(await people.rows(query, fact_id_at(commit)))
 
@@ -133,3 +133,22 @@ async def test_a_raw_or_imported_text_names_whom_the_scope_knows_for_certain(peo
     assert await named(people, imported) == {"Alice": "subject", "Ana Keller": "mention"}
     await people.undo(raw)
     assert await people.is_rebuilt_equal()
+
+
+async def test_a_promoted_fact_is_about_whom_its_original_is_about(people: NamedPeople) -> None:
+    """A model replaces whatever it is asked about; only the home of the very person may end."""
+    people.model.judge = lambda one: decision_json(one.number, "REPLACE", *(label for label, _ in one.candidates))
+    home: dict[str, Any] = {"key": "home_city", "single_valued": True}
+
+    async def say_home(who: str, city: str, scope: Scope, told: str | None = None) -> Commit:
+        person = [{"name": told or who, "type": "person", "role": "subject"}]
+        text = f"{who} lives in {city}"
+        return await people.say(text, subject=told or who, entities=person, value=city, scope=scope, **home)
+
+    await say_home("My brother Tom", "Bern", ALICE, "my brother Tom")
+    await say_home("Tom from work", "Basel", RUN)
+    moved = await say_home("Tom", "Oslo", RUN)
+    promoted = await people.order(Promote(source=RUN, fact_ids=(fact_id_at(moved),)), ALICE)
+    assert [event.event for event in promoted.events] == ["fact_added"]
+    rows = await people.rows("SELECT text FROM facts WHERE run_id = '' AND status = 'active' ORDER BY recorded_at")
+    assert rows == [("My brother Tom lives in Bern",), ("Tom lives in Oslo",)]

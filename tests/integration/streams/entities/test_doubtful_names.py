@@ -134,6 +134,31 @@ async def test_conflicts_and_names_are_one_call(people: NamedPeople) -> None:
     assert await people.named("Tom lives in Bern") == {(STONE, "subject")}
 
 
+@pytest.mark.parametrize(("meant", "ended"), [(HILL, True), (STONE, False), (None, False)])
+async def test_an_end_said_later_is_of_whom_the_answer_means(
+    people: NamedPeople, meant: str | None, ended: bool
+) -> None:
+    await two_toms(people)
+    person = [{"name": HILL, "type": "person", "role": "subject"}]
+    left = {**HOME, "subject": HILL, "value": "Bern", "entities": person, "action_hint": "retract"}
+    await people.say(f"{HILL} left Bern", **left)
+
+    def retract(conflict: NumberedConflict) -> Mapping[str, Any]:
+        labels = [label for label, _ in conflict.candidates] if meant == HILL else []
+        return decision_json(conflict.number, "RETRACT" if labels else "ADD", *labels)
+
+    people.model.judge = retract
+    if meant:
+        people.model.choose = choose_called(meant)
+    text = "Tom lives in Bern"
+    person = [{"name": "Tom", "type": "person", "role": "subject"}]
+    commit = await people.say(text, on_day=1, subject="Tom", value="Bern", entities=person, **HOME)
+    assert [one.known_as for one in people.model.asked] == ["said later"]
+    ((true_to,),) = await people.rows("SELECT true_to FROM facts WHERE text = %s", text)
+    assert (true_to is not None) == ended, commit.events
+    assert await people.is_rebuilt_equal()
+
+
 @pytest.mark.parametrize("meant", [HILL, None])
 async def test_nothing_of_another_one_is_ended_whatever_the_model_says(people: NamedPeople, meant: str | None) -> None:
     await say_home(people, HILL, "Rome")
@@ -219,7 +244,7 @@ async def test_what_the_model_said_is_explained_until_a_name_of_them_is_hidden(p
 
 async def test_an_undo_takes_link_and_alias_of_the_model_back_and_a_rebuild_agrees(people: NamedPeople) -> None:
     async def names() -> set[str]:
-        rows = await people.rows("SELECT alias FROM current_entity_names WHERE kind = 'name'")
+        rows = await people.rows("SELECT shown FROM entity_aliases WHERE kind = 'name' AND shown IS NOT NULL")
         return {alias for (alias,) in rows}
 
     await people.say("Carl sings", ("Carl", "person"))

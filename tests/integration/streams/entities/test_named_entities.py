@@ -71,7 +71,12 @@ async def test_what_only_an_undone_source_told_goes_with_it_although_no_fact_is_
 ) -> None:
     async def aliases() -> set[str]:
         assert await people.is_rebuilt_equal()
-        return {alias for (alias,) in await people.rows("SELECT alias FROM current_entity_names WHERE kind = 'name'")}
+        return {
+            alias
+            for (alias,) in await people.rows(
+                "SELECT shown FROM entity_aliases WHERE kind = 'name' AND shown IS NOT NULL"
+            )
+        }
 
     await people.say("I met Tom", ("Tom", "person"))
     renamed = await people.say(f"I fed {DOG}", (DOG, "animal"))

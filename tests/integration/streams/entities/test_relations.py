@@ -37,7 +37,7 @@ def relation(subject: str, predicate: str, object_: str, strength: str = "strong
 
 async def relations(people: NamedPeople, *, mirrors: bool = False) -> dict[Triple, bool]:
     query = """SELECT s.name, predicate, o.name, is_active, is_mirror
-        FROM relations_of_scope('default', 'alice', '', '', '') AS r
+        FROM shown_relations(ARRAY(SELECT relation_id FROM relationships WHERE user_id = 'alice')) AS r
         JOIN entities s ON s.entity_id = r.subject_id JOIN entities o ON o.entity_id = r.object_id"""
     rows = await people.rows(query)
     return {(one, predicate, other): holds for one, predicate, other, holds, mirror in rows if mirror == mirrors}

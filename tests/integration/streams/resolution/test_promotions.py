@@ -290,7 +290,7 @@ async def test_what_is_over_a_limit_has_no_follow_up(
 
 
 def limit_commits(resolver: ResolverHarness, max_bytes: int) -> None:
-    stage = resolver.resolver
+    stage = resolver.stage
     stage.commands = replace(stage.commands, promote=replace(stage.commands.promote, max_commit_bytes=max_bytes))
 
 

@@ -136,6 +136,18 @@ async def test_a_stage_that_asks_no_model_loads_none(settings: StreamsSettings, 
             await models.close()
 
 
+async def test_conflicts_may_be_resolved_by_another_model(settings: StreamsSettings, database: str) -> None:
+    ours = settings.model_copy(
+        update={"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "chat_model": "small"}
+    )
+    async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
+        for name, asked in ((None, "small"), ("small", "small"), ("large", "large")):
+            models = StageModels(ours.model_copy(update={"resolve_model": name}), ReplyStore(pool))
+            assert (models.chat.model, models.resolver.model) == ("small", asked)
+            assert (models.chat is models.resolver) == (asked == "small")
+            await models.close()
+
+
 async def test_a_model_that_cannot_be_had_stops_the_start(
     settings: StreamsSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

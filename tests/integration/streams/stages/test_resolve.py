@@ -180,7 +180,7 @@ async def test_replies_are_forgotten_only_where_a_model_may_have_been_asked(
     async def forget(_owner: str, source_id: str) -> None:
         forgotten.append(source_id)
 
-    monkeypatch.setattr(resolver_harness.resolver, "forget_replies", forget)
+    monkeypatch.setattr(resolver_harness.stage, "forget_replies", forget)
     failed = await resolver_harness.resolve_turn(at=day(1), end=End(outcome="failed", reason=reason))
     assert failed.retryable
     assert forgotten == [failed.source_id] * statements

@@ -56,7 +56,7 @@ async def test_a_command_that_is_delivered_again_costs_no_second_call(memory: Su
     record = KafkaRecord(topic=TOPIC, partition=0, offset=9, key=envelope.key, value=b"", timestamp=0)
     commits = []
     for _ in range(2):  # the worker dies before the commit is in the log
-        commit = await memory.resolver.resolver(ReceivedEnvelope(envelope), record)
+        commit = await memory.resolver.stage(ReceivedEnvelope(envelope), record)
         assert commit is not None
         commits.append(commit)
     assert commits[0].entity_events == commits[1].entity_events

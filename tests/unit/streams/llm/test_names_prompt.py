@@ -27,9 +27,10 @@ from mnemolog.streams.llm.names_prompt import (
     within_budget,
 )
 from mnemolog.streams.llm.ports import NumberedConflicts
-from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, number_conflicts
+from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION
 from tests.support.builders.model_replies import decision_json, decisions_reply, name_json
 from tests.support.builders.prompts import MONDAY, fact, known_fact
+from tests.support.builders.questions import number_conflicts
 
 BERN = fact("Tom moved to Bern.", subject="Tom")
 OFFICE = fact("Alice was at the office.")

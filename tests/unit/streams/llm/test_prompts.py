@@ -10,11 +10,12 @@ from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.ask import quoted
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import KnownAs, Prompt
-from mnemolog.streams.llm.resolve_prompt import MAX_CHARACTERS, number_conflicts, resolution_prompt
+from mnemolog.streams.llm.resolve_prompt import MAX_CHARACTERS, resolution_prompt
 from tests.support.builders.commits import day
 from tests.support.builders.hits import known_fact as stored_fact
 from tests.support.builders.model_replies import decision_json
 from tests.support.builders.prompts import MONDAY, extracted_json, extraction, fact, known_fact, user
+from tests.support.builders.questions import number_conflicts
 
 
 def test_what_is_recalled_twice_stands_in_an_extraction_prompt_once() -> None:
@@ -55,7 +56,7 @@ assistant (Bo user): Welcome!\
 
 def test_the_system_text_of_an_extraction_names_the_categories_and_nothing_of_the_turn() -> None:
     system = extraction_prompt(extraction(user("I like gravy."), turn_id="t9")).messages[0].content
-    assert "category: identity, hard_preference" in system
+    assert "category: a list of one or more of identity, hard_preference" in system
     assert "gravy" not in system
     assert "{" not in system.replace('{"facts": [...]}', "")
 
@@ -180,7 +181,7 @@ def test_a_schema_accepts_what_the_parser_accepts_and_holds_the_configured_categ
     jsonschema.validate({"facts": [extracted_json()]}, EXTRACTION.schema)
     jsonschema.validate({"decisions": [decision_json(1, "KEEP") | {"known": [1]}]}, RESOLUTION.schema)
     with pytest.raises(jsonschema.ValidationError, match="weather"):
-        jsonschema.validate({"facts": [extracted_json(category="weather")]}, EXTRACTION.schema)
+        jsonschema.validate({"facts": [extracted_json(category=["weather"])]}, EXTRACTION.schema)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.llm.ask import ParsedReply
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision, number_conflicts, parse_resolution
+from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, fact, known_fact
+from tests.support.builders.questions import number_conflicts
 from tests.support.cases.labelled_pairs import COMPATIBLE, CONTRADICTING, SAME_MEANING, UNRELATED, Pairs
 from tests.support.cases.reply_cases import (
     HARMFUL,

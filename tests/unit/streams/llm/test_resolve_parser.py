@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.llm.resolve_prompt import number_conflicts, parse_resolution
+from mnemolog.streams.llm.resolve_prompt import parse_resolution
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, candidate_labels, fact, known_fact
+from tests.support.builders.questions import number_conflicts
 
 BERLIN = known_fact(1, "Alice lives in Berlin since 2019.")
 CAT = known_fact(2, "Alice has a cat.")

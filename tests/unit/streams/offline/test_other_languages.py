@@ -4,11 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mnemolog.streams.llm.resolve_prompt import number_conflicts, parse_resolution, resolution_prompt
+from mnemolog.streams.llm.resolve_prompt import parse_resolution, resolution_prompt
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.model import RuleModel
 from mnemolog.streams.offline.sentences import is_english
 from tests.support.builders.prompts import MONDAY, known_fact, turn, user
+from tests.support.builders.questions import number_conflicts
 
 SAID = [
     *("Ich wohne in Köln.", "Meine Schwester heißt Lena.", "Ich arbeite nicht mehr bei Siemens."),

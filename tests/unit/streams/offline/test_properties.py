@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
-from mnemolog.streams.llm.resolve_prompt import number_conflicts
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.model import RuleModel
 from mnemolog.streams.offline.resolve import judge
 from mnemolog.streams.offline.sentences import sentences
 from mnemolog.streams.offline.slots import slot_statements
 from tests.support.builders.prompts import MONDAY, extraction, known_fact, turn, user
+from tests.support.builders.questions import number_conflicts
 
 WORDS = (
     *("I", "we", "my", "Ich", "je", "live", "in", "Bern", "Rome", "work", "at", "Acme", "not", "no longer", "and"),

@@ -35,6 +35,7 @@ from tests.support.builders.decisions import (
     decide_all,
     decide_one,
     decision_context,
+    judged,
     known_fact,
     llm_decision,
     matched_fact,
@@ -44,7 +45,7 @@ DAY = timedelta(days=1)
 
 
 def test_a_new_fact_is_added_with_deterministic_ids() -> None:
-    (event,) = decide([New(matched_fact())], {}, decision_context())
+    (event,) = decide([New(matched_fact())], (), decision_context())
     assert isinstance(event, FactAdded)
     assert event.fact.fact_id == ids.fact_id(OWNER, SOURCE, 0)
     assert event.event_id == ids.event_id(OWNER, SOURCE, 0)
@@ -139,7 +140,7 @@ def test_what_is_known_is_confirmed_or_skipped() -> None:
     assert of_value.target == munich.fact_id
     assert kept.statement is not None
     assert kept.statement.text == "Mira lives in Munich."
-    (skipped,) = decide([Duplicate(matched_fact(old), old, "threshold")], {}, decision_context())
+    (skipped,) = decide([Duplicate(matched_fact(old), old, "threshold")], (), decision_context())
     assert isinstance(skipped, FactSkipped)
     assert skipped.target == old.fact_id
 
@@ -202,7 +203,7 @@ def test_a_guess_against_a_certain_fact_waits_and_tells_why() -> None:
 
 @pytest.mark.parametrize("decisions", [{0: NoDecision(complaint="no valid reply", model="judge")}, {}])
 def test_without_a_valid_verdict_the_fact_is_added_and_marked(decisions: dict[int, NoDecision]) -> None:
-    (event,) = decide([Conflict(matched_fact(known_fact()), (known_fact(),))], decisions, decision_context())
+    (event,) = decide([Conflict(matched_fact(known_fact()), (known_fact(),))], judged(decisions), decision_context())
     assert isinstance(event, FactAdded)
     assert (event.unresolved, event.decision.by) == (True, "fallback")
 
@@ -273,7 +274,7 @@ def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own()
     berlin = known_fact()
     moved = Conflict(matched_fact(berlin), (berlin,))
     repeated = Duplicate(matched_fact(berlin, text=berlin.text), berlin, "hash")
-    first, second = decide([moved, repeated], {0: llm_decision("REPLACE", berlin)}, decision_context())
+    first, second = decide([moved, repeated], judged({0: llm_decision("REPLACE", berlin)}), decision_context())
     assert isinstance(first, FactReplaced)
     assert isinstance(second, FactAdded)
     assert second.fact.text == berlin.text

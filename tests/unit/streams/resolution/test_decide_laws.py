@@ -31,20 +31,21 @@ from mnemolog.schemas.provenance import Origin, Verdict
 from mnemolog.schemas.scope import Scope, scope_columns
 from mnemolog.streams.resolution.classify import Classification, Conflict, classify
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.events import DecisionContext, LlmDecision, NoDecision
-from mnemolog.streams.resolution.retry_conflicts import RetryOutcome, conflicts_to_retry
+from mnemolog.streams.resolution.events import DecisionContext, Judgement, LlmDecision, NoDecision
+from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry
 from tests.support.builders.decisions import (
     LAST_YEAR,
     NEXT_YEAR,
     OWNER,
     SOURCE,
-    THRESHOLDS,
     TODAY,
     PendingOverwrite,
     decision_context,
+    judged,
     known_fact,
     llm_decision,
     matched_fact,
+    turn_rules,
 )
 
 MIRA = Scope(user_id="mira")
@@ -60,12 +61,12 @@ class DecisionCase:
     pending: tuple[PendingOverwrite, ...]
     classifications: tuple[Classification, ...]
     decisions: dict[int, LlmDecision | NoDecision]
-    retry_outcomes: tuple[RetryOutcome, ...]
+    retries: tuple[Judgement, ...]
     context: DecisionContext
 
     @property
     def events(self) -> tuple[MemoryEvent, ...]:
-        return decide(self.classifications, self.decisions, self.context, self.retry_outcomes)
+        return decide(self.classifications, [*judged(self.decisions), *self.retries], self.context)
 
 
 @st.composite
@@ -120,22 +121,22 @@ def statements(draw: st.DrawFn, candidates: tuple[Candidate, ...]) -> tuple[Matc
 def decision_cases(draw: st.DrawFn) -> DecisionCase:
     candidates, cases = draw(known_facts())
     facts = draw(statements(candidates))
-    rules = EffectivePolicy(add_only=draw(st.integers(0, 9)) == 0)
-    infer = draw(st.integers(0, 9)) > 0
-    classified = tuple(classify(fact, THRESHOLDS, rules, infer=infer) for fact in facts)
+    policy = EffectivePolicy(add_only=draw(st.integers(0, 9)) == 0)
+    rules = turn_rules(policy, infer=draw(st.integers(0, 9)) > 0)
+    classified = tuple(classify(fact, rules) for fact in facts)
     spoken = {
         place: draw(verdicts(one.candidates)) for place, one in enumerate(classified) if isinstance(one, Conflict)
     }
     known_only = [fact.model_copy(update={"candidates": _known(fact)}) for fact in facts]
-    again = conflicts_to_retry(known_only, THRESHOLDS, rules) if infer and not rules.add_only else ()
-    outcomes = tuple(RetryOutcome(conflict=asked, llm_decision=draw(verdicts(asked.rivals))) for asked in again)
-    context = decision_context(*cases, rules=rules, infer=infer)
+    again = conflicts_to_retry(known_only, rules) if rules.uses_llm else ()
+    retries = tuple(Judgement(question=asked, answer=draw(verdicts(asked.candidates))) for asked in again)
+    context = decision_context(*cases, rules=policy, infer=rules.infer)
     return DecisionCase(
         candidates=candidates,
         pending=cases,
         classifications=classified,
         decisions=spoken,
-        retry_outcomes=outcomes,
+        retries=retries,
         context=context,
     )
 
@@ -183,7 +184,7 @@ def a_fact_is_ended_once_and_every_id_follows_from_its_place(case: DecisionCase)
 
 def what_a_human_said_is_ended_by_no_statement(case: DecisionCase) -> None:
     humans = {candidate.fact_id for candidate in case.candidates if candidate.authority == "human"}
-    unresolved = {outcome.conflict.unresolved.fact_id for outcome in case.retry_outcomes}
+    unresolved = {one.question.known.fact_id for one in case.retries if one.question.known}
     for event in case.events:
         assert not humans & (set(event.ended_ids) - unresolved)
 
@@ -206,7 +207,7 @@ def late_news_never_ends_a_newer_fact(case: DecisionCase) -> None:
 
 
 def where_facts_are_only_added_nothing_else_happens(case: DecisionCase) -> None:
-    if case.context.rules.add_only or not case.context.infer:
+    if not case.context.rules.uses_llm:
         assert all(isinstance(event, FactAdded | FactSkipped) for event in case.events)
 
 

@@ -1,5 +1,6 @@
 """Every row of the policy: which verdict is let through against which fact, said how and when."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, get_args
@@ -9,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
+from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
-from mnemolog.streams.resolution.guards import StatementContext, confidence_of, find_guard, next_version_start
+from mnemolog.streams.resolution.guards import Cleared, StatementContext, clear, confidence_of, next_version_start
 from tests.support.builders.decisions import LAST_YEAR, NEXT_YEAR, TODAY, known_fact, matched_fact
 
-SURE = StatementContext(confidence=0.95, true_from=TODAY, said_at=TODAY)
-UNSURE = StatementContext(confidence=0.80, true_from=TODAY, said_at=TODAY)
-GUESS = StatementContext(confidence=0.40, true_from=TODAY, said_at=TODAY)
-OLD = StatementContext(confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=TODAY)
+STATED, CHANGE = (matched_fact(action_hint=hint).fact for hint in ("new", "update"))
+SURE = StatementContext(fact=STATED, confidence=0.95, true_from=TODAY, said_at=TODAY)
+UNSURE = StatementContext(fact=STATED, confidence=0.80, true_from=TODAY, said_at=TODAY)
+GUESS = StatementContext(fact=STATED, confidence=0.40, true_from=TODAY, said_at=TODAY)
+OLD = StatementContext(fact=STATED, confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=TODAY)
 OLD_WORDS = StatementContext(
-    confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=LAST_YEAR - timedelta(days=1)
+    fact=STATED, confidence=0.95, true_from=LAST_YEAR - timedelta(days=1), said_at=LAST_YEAR - timedelta(days=1)
 )
-WEEKEND = StatementContext(
-    confidence=0.95, true_from=LAST_YEAR - timedelta(days=3), said_at=TODAY, tells_change_or_end=True
-)
+WEEKEND = StatementContext(fact=CHANGE, confidence=0.95, true_from=LAST_YEAR - timedelta(days=3), said_at=TODAY)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 ENDING: tuple[Verdict, ...] = tuple(OVERWRITE_OF_VERDICT)
 
@@ -31,7 +32,18 @@ ENDING: tuple[Verdict, ...] = tuple(OVERWRITE_OF_VERDICT)
 RULES = EffectivePolicy()
 
 
+def guard_of(verdict: Verdict, targets: Sequence[Candidate], *of: Any) -> Guard | None:
+    cleared = clear(verdict, targets, *of)
+    if not isinstance(cleared, Cleared):
+        return cleared
+    assert cleared.fact_ids == tuple(known.fact_id for known in targets)
+    return None
+
+
 PolicyRow = tuple[str, Verdict, dict[str, Any], StatementContext, EffectivePolicy, Guard | None]
+
+
+HEALTH_TOO: dict[str, Any] = {"category": "pets", "more_categories": ("sport", "health")}
 
 
 def rows() -> list[PolicyRow]:
@@ -42,6 +54,9 @@ def rows() -> list[PolicyRow]:
         *((f"{verdict} of a plain fact", verdict, {"confidence": 0.89}, UNSURE, RULES, None) for verdict in VERDICTS),
         ("a sure denial of a sure fact", "CONTRADICT", plain, SURE, RULES, None),
         ("of a sure risky fact", "CONTRADICT", plain | {"category": "health"}, SURE, RULES, "high_confidence"),
+        ("of a sure fact that is of health too", "CONTRADICT", plain | HEALTH_TOO, SURE, RULES, "high_confidence"),
+        ("of a fact that is of health too", "REPLACE", HEALTH_TOO, UNSURE, RULES, "high_risk"),
+        ("of a fact that is of health too, surely", "REPLACE", HEALTH_TOO, SURE, RULES, None),
         ("of a sure fact of a risky key", "CONTRADICT", plain | {"key": "identity"}, SURE, RULES, "high_confidence"),
         ("of a human's word", "CONTRADICT", plain | human, SURE, RULES, "human_word"),
         ("an unsure denial of a sure fact", "CONTRADICT", plain, UNSURE, RULES, "high_confidence"),
@@ -114,17 +129,17 @@ def guesses() -> list[PolicyRow]:
 def test_a_row_of_the_policy(
     verdict: Verdict, target: dict[str, Any], context: StatementContext, rules: EffectivePolicy, guard: Guard | None
 ) -> None:
-    assert find_guard(verdict, [known_fact(**target)], context, rules) == guard
+    assert guard_of(verdict, [known_fact(**target)], context, rules) == guard
 
 
 @pytest.mark.parametrize("verdict", ENDING)
 def test_of_what_is_pending_only_a_human_s_word_is_guarded(verdict: Verdict) -> None:
     pending = known_fact(category="health", confidence=1.0, status="pending_confirmation")
-    assert find_guard(verdict, [pending], UNSURE, RULES) is None
+    assert guard_of(verdict, [pending], UNSURE, RULES) is None
     human = pending.model_copy(update={"authority": "human"})
-    assert find_guard(verdict, [human], SURE, RULES) == "human_word"
-    assert find_guard(verdict, [known_fact(), human], SURE, RULES) == "human_word"
-    assert find_guard(verdict, [human], SURE, EffectivePolicy(), {human.fact_id}) is None
+    assert guard_of(verdict, [human], SURE, RULES) == "human_word"
+    assert guard_of(verdict, [known_fact(), human], SURE, RULES) == "human_word"
+    assert guard_of(verdict, [human], SURE, EffectivePolicy(), {human.fact_id}) is None
 
 
 @given(
@@ -134,8 +149,8 @@ def test_of_what_is_pending_only_a_human_s_word_is_guarded(verdict: Verdict) -> 
 )
 def test_late_news_is_never_let_through_to_end_a_newer_fact(verdict: Verdict, began: list[Any], true_from: Any) -> None:
     targets = [known_fact(true_from=moment, confidence=0.1) for moment in began]
-    context = StatementContext(confidence=0.95, true_from=true_from, said_at=true_from)
-    guard = find_guard(verdict, targets, context, RULES)
+    context = StatementContext(fact=STATED, confidence=0.95, true_from=true_from, said_at=true_from)
+    guard = guard_of(verdict, targets, context, RULES)
     late = verdict in OVERWRITE_OF_VERDICT and verdict != "MERGE" and any(true_from < moment for moment in began)
     assert (guard == "late_news") == late
 
@@ -173,5 +188,5 @@ def test_history_ends_at_the_next_newer_beginning_that_is_known() -> None:
 @pytest.mark.parametrize("verdict", ["RETRACT", "CONTRADICT", "REPLACE"])
 def test_only_what_speaks_of_a_change_calls_a_plan_off_before_its_day(verdict: Verdict) -> None:
     plan = known_fact(text="Mira moves to Paris.", true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
-    assert find_guard(verdict, [plan], replace(SURE, tells_change_or_end=True), RULES) is None
-    assert find_guard("REPLACE", [plan], SURE, RULES) == "late_news"
+    assert guard_of(verdict, [plan], replace(SURE, fact=CHANGE), RULES) is None
+    assert guard_of("REPLACE", [plan], SURE, RULES) == "late_news"

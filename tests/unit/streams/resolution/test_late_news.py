@@ -15,13 +15,13 @@ from mnemolog.streams.resolution.events import statement_context
 from tests.support.builders.decisions import (
     LAST_YEAR,
     NEXT_YEAR,
-    THRESHOLDS,
     TODAY,
     decide_one,
     decision_context,
     known_fact,
     llm_decision,
     matched_fact,
+    turn_rules,
 )
 
 DAY = timedelta(days=1)
@@ -49,7 +49,7 @@ def classify(
     fact: MatchedFact, *ended: Candidate, rules: EffectivePolicy | None = None
 ) -> Duplicate | Obsolete | Conflict | None:
     context = statement_context(fact, decision_context())
-    return classify_late(with_ended(fact, *ended), context, THRESHOLDS, rules or EffectivePolicy())
+    return classify_late(with_ended(fact, *ended), context, turn_rules(rules))
 
 
 def test_what_is_older_than_an_ended_value_is_obsolete() -> None:
@@ -103,7 +103,7 @@ def test_only_a_single_valued_key_makes_a_fact_obsolete(fields: dict[str, Any], 
 
 def test_an_obsolete_fact_is_history_whatever_is_near_it() -> None:
     oslo, rome = ended_value(), known_fact(0.99, **HOME, true_from=NEXT_YEAR)
-    (event,) = decide([Obsolete(matched_fact(rome, **HOME), (oslo,))], {}, decision_context())
+    (event,) = decide([Obsolete(matched_fact(rome, **HOME), (oslo,))], (), decision_context())
     assert isinstance(event, FactAdded)
     assert (event.ended_at, event.ended_by) == (oslo.true_from, oslo.fact_id)
     assert (event.decision.by, event.decision.guard, event.decision.model) == ("policy", "late_news", None)
@@ -117,7 +117,7 @@ def test_it_ended_with_the_next_newer_value_held_or_gone() -> None:
     older = known_fact(**HOME, true_from=LAST_YEAR, said_at=TODAY)
     held = matched_fact(rome, other, older, **HOME, event_time=TODAY - DAY)
     for fact, ender in ((matched_fact(**HOME), soon), (held, rome)):
-        (event,) = decide([Obsolete(fact, (late, soon))], {}, decision_context())
+        (event,) = decide([Obsolete(fact, (late, soon))], (), decision_context())
         assert isinstance(event, FactAdded)
         assert (event.ended_at, event.ended_by) == (ender.true_from, ender.fact_id)
 
@@ -129,7 +129,7 @@ def test_nothing_joins_a_fact_across_the_time_of_another(verdict: Verdict) -> No
     event = decide_one(matched_fact(rome), llm_decision(verdict, rome), gap)
     assert (event.decision.by, event.decision.guard, event.decision.verdict) == ("policy", "late_news", verdict)
     assert [before.fact_id for before in event.decision.before] == [rome.fact_id]
-    (repeated,) = decide([Duplicate(matched_fact(rome, text=rome.text), rome, "hash")], {}, gap)
+    (repeated,) = decide([Duplicate(matched_fact(rome, text=rome.text), rome, "hash")], (), gap)
     for added in (event, repeated):
         assert isinstance(added, FactAdded)
         assert (added.ended_at, added.ended_by) == (TODAY + DAY, rome.fact_id)
@@ -141,7 +141,7 @@ def test_without_a_gap_it_is_said_again(chain: tuple[datetime, ...]) -> None:
     context = decision_context(version_starts={rome.fact_id: chain})
     assert isinstance(decide_one(matched_fact(rome), llm_decision("KEEP", rome), context), FactConfirmed)
     assert isinstance(decide_one(matched_fact(rome), llm_decision("MERGE", rome), context), FactsMerged)
-    (event,) = decide([Duplicate(matched_fact(rome), rome, "threshold")], {}, context)
+    (event,) = decide([Duplicate(matched_fact(rome), rome, "threshold")], (), context)
     assert isinstance(event, FactSkipped)
 
 

@@ -58,7 +58,7 @@ def held(**fields: Any) -> PendingOverwrite:
 
 def repeat_events(candidate: Any, *cases: PendingOverwrite, **fields: Any) -> tuple[Any, ...]:
     duplicate: Classification = Duplicate(matched_fact(candidate, text=candidate.text), candidate, "hash")
-    return decide([duplicate], {}, decision_context(*cases, **fields))
+    return decide([duplicate], (), decision_context(*cases, **fields))
 
 
 def test_another_source_s_word_confirms_what_was_held_back() -> None:

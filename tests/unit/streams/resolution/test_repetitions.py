@@ -18,14 +18,15 @@ from tests.support.builders.decisions import (
     NEXT_YEAR,
     OWNER,
     SOURCE,
-    THRESHOLDS,
     TODAY,
     PendingOverwrite,
     decide_one,
     decision_context,
+    judged,
     known_fact,
     llm_decision,
     matched_fact,
+    turn_rules,
 )
 
 DAY = timedelta(days=1)
@@ -35,7 +36,7 @@ HOME: dict[str, Any] = {"key": "home_city", "single_valued": True, "subject": "M
 
 
 def again(*known: Candidate, text: str, **fields: Any) -> type:
-    return type(classify(matched_fact(*known, text=text, **fields), THRESHOLDS, RULES, infer=True))
+    return type(classify(matched_fact(*known, text=text, **fields), turn_rules()))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def repeated(known: Candidate, *, by: str, authority: str = "extracted", **field
     matched = matched_fact(known, text=known.text, **fields)
     found = Duplicate(matched, known, "hash") if by == "hash" else Conflict(matched, (known,))
     decisions = {} if by == "hash" else {0: llm_decision("KEEP", known)}
-    (event,) = decide([found], decisions, decision_context(authority=authority))
+    (event,) = decide([found], judged(decisions), decision_context(authority=authority))
     return event
 
 
@@ -111,7 +112,7 @@ def test_a_key_is_added_to_the_known_fact(by: str) -> None:
 def test_a_key_that_has_another_value_is_decided_on() -> None:
     known, rival = known_fact(1.0), known_fact(0.9, "Mira lives in Rome.", value="Rome", **HOME)
     stated = matched_fact(known, rival, text=known.text, value="Berlin", **HOME)
-    assert isinstance(classify(stated, THRESHOLDS, RULES, infer=True), Conflict)
+    assert isinstance(classify(stated, turn_rules()), Conflict)
     event = decide_one(stated, llm_decision("KEEP", known))
     assert isinstance(event, FactAdded)
     assert event.unresolved
@@ -121,7 +122,7 @@ def test_a_repetition_that_says_more_rejects_pending_overwrites_too() -> None:
     held = PendingOverwrite(fact_id=uuid4(), targets=())
     known = known_fact(challenged_by=(held.fact_id,))
     found = Duplicate(matched_fact(known, text=known.text), known, "hash")
-    rejected, merged = decide([found], {}, decision_context(held, authority="human"))
+    rejected, merged = decide([found], (), decision_context(held, authority="human"))
     assert isinstance(rejected, PendingRejected)
     assert (rejected.target, rejected.confirmed, rejected.statement) == (held.fact_id, None, None)
     assert isinstance(merged, FactsMerged)
@@ -141,7 +142,7 @@ def test_a_repetition_that_says_no_more_adds_nothing(known: Candidate) -> None:
 
 def test_of_two_facts_in_the_same_words_the_one_with_the_key_is_repeated() -> None:
     bare, keyed = known_fact(), known_fact(value="Berlin", **HOME)
-    found = classify(matched_fact(bare, keyed, text=bare.text, value="Berlin", **HOME), THRESHOLDS, RULES, infer=True)
+    found = classify(matched_fact(bare, keyed, text=bare.text, value="Berlin", **HOME), turn_rules())
     assert isinstance(found, Duplicate)
     assert found.candidate == keyed
 

@@ -8,15 +8,14 @@ import pytest
 from mnemolog.schemas.entities import Alias, KnownEntity
 from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, FactsMerged
 from mnemolog.schemas.facts import Candidate
-from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.llm.ports import Question
+from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.resolution.classify import Conflict, New
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.events import LlmDecision, NoDecision
+from mnemolog.streams.resolution.events import Judgement, LlmDecision, NoDecision
 from mnemolog.streams.resolution.retry_conflicts import (
     MAX_RETRIED_CONFLICTS,
-    RetryConflict,
-    RetryOutcome,
     conflicts_to_retry,
     with_facts_beside,
 )
@@ -25,12 +24,13 @@ from tests.support.builders.decisions import (
     LAST_YEAR,
     MERGED_VECTOR,
     NEXT_YEAR,
-    THRESHOLDS,
     TODAY,
     decision_context,
+    judged,
     known_fact,
     llm_decision,
     matched_fact,
+    turn_rules,
 )
 from tests.support.harnesses.memory_projection import MemoryProjection
 
@@ -38,11 +38,16 @@ BERLIN = known_fact()
 BONN = known_fact(0.7, "Mira lives in Bonn.", unresolved=True, true_from=TODAY)
 
 
+def about_unresolved(unresolved: Candidate, *rivals: Candidate) -> Question:
+    fact = as_extracted_fact(unresolved)
+    return Question(fact=fact, candidates=rivals, known=unresolved, known_as="unresolved")
+
+
 def retry_events(
     decision: LlmDecision | NoDecision, unresolved: Candidate = BONN, *rivals: Candidate
 ) -> tuple[Any, ...]:
-    asked = RetryConflict(unresolved=unresolved, rivals=rivals or (BERLIN,))
-    return decide([], {}, decision_context(), [RetryOutcome(conflict=asked, llm_decision=decision)])
+    asked = about_unresolved(unresolved, *(rivals or (BERLIN,)))
+    return decide([], [Judgement(question=asked, answer=decision)], decision_context())
 
 
 @pytest.mark.parametrize(
@@ -108,30 +113,30 @@ def test_an_unresolved_fact_that_is_late_news_becomes_history() -> None:
 
 
 def test_what_the_turn_has_ended_is_not_settled() -> None:
-    conflict = RetryConflict(unresolved=BONN, rivals=(BERLIN,))
-    outcome = RetryOutcome(conflict=conflict, llm_decision=llm_decision("REPLACE", BERLIN))
+    conflict = about_unresolved(BONN, BERLIN)
+    outcome = Judgement(question=conflict, answer=llm_decision("REPLACE", BERLIN))
     contested = [Conflict(matched_fact(BERLIN, BONN), (BERLIN, BONN))]
     for ended in (BONN, BERLIN):
-        made = decide(contested, {0: llm_decision("REPLACE", ended)}, decision_context(), [outcome])
+        made = decide(contested, [*judged({0: llm_decision("REPLACE", ended)}), outcome], decision_context())
         assert [event.event for event in made] == ["fact_replaced"]
 
 
 def test_an_unresolved_fact_is_asked_about_with_what_is_near() -> None:
     far, pending = known_fact(0.3), known_fact(0.9, status="pending_confirmation")
     facts = [matched_fact(BERLIN, BONN, far, pending), matched_fact(known_fact(0.7, "x"), BONN)]
-    (again,) = conflicts_to_retry(facts, THRESHOLDS, EffectivePolicy())
-    assert again.unresolved == BONN
-    assert again.rivals == (BERLIN, facts[1].candidates[0])
+    (again,) = conflicts_to_retry(facts, turn_rules())
+    assert again.known == BONN
+    assert again.candidates == (BERLIN, facts[1].candidates[0])
     ulm = known_fact(0.8, "Mira lives in Ulm.", unresolved=True)
-    (again,) = conflicts_to_retry([matched_fact(BONN, ulm)], THRESHOLDS, EffectivePolicy())
-    assert (again.unresolved, again.rivals) == (BONN, (ulm,))
+    (again,) = conflicts_to_retry([matched_fact(BONN, ulm)], turn_rules())
+    assert (again.known, again.candidates) == (BONN, (ulm,))
 
 
 def test_whom_known_facts_are_about_was_held_against_the_turns_fact_alone() -> None:
     """Of somebody else's turn both are facts of another entity, and one is no less a rival of the other."""
     of_another = [known.model_copy(update={"subject_relation": "other"}) for known in (BERLIN, BONN)]
-    (again,) = conflicts_to_retry([matched_fact(*of_another)], THRESHOLDS, EffectivePolicy())
-    assert (again.unresolved, again.rivals) == (BONN, (BERLIN,))
+    (again,) = conflicts_to_retry([matched_fact(*of_another)], turn_rules())
+    assert (again.known, again.candidates) == (BONN, (BERLIN,))
 
 
 def mira(number: int, *subject_of: UUID, twin: int | None = None) -> KnownEntity:
@@ -151,19 +156,19 @@ def test_what_it_was_put_beside_is_a_rival_where_both_are_of_one_entity(twin: bo
     projection = MemoryProjection()
     ulm = fact_id_at(projection.add(added("Mira lives in Ulm.", subject="Mira")))
     beside = projection.event_history().facts[ulm]
-    conflict = RetryConflict(unresolved=BONN, rivals=(BERLIN,))
+    conflict = about_unresolved(BONN, BERLIN)
     about = (BONN.fact_id, ulm) if same else (BONN.fact_id, BERLIN.fact_id)
     subjects = [mira(1, *about, twin=2 if twin else None), *([] if same else [mira(2, ulm)])]
     told = with_facts_beside(conflict, [beside], subjects, at=TODAY)
-    rivals = {known.fact_id: known.subject_relation for known in told.rivals}
+    rivals = {known.fact_id: known.subject_relation for known in told.candidates}
     assert rivals == ({ulm: "same", BERLIN.fact_id: None} if same else {BERLIN.fact_id: "same"})
     near_of_another = [mira(1, BONN.fact_id, twin=2 if twin else None), mira(2, BERLIN.fact_id)]
-    assert with_facts_beside(conflict, [], near_of_another, at=TODAY).rivals == ()
+    assert with_facts_beside(conflict, [], near_of_another, at=TODAY).candidates == ()
 
 
 def test_no_more_is_asked_again_than_a_turn_should_pay_for() -> None:
     many = [known_fact(0.7, f"{place}", unresolved=True) for place in range(9)]
-    asked = conflicts_to_retry([matched_fact(BERLIN, *many)], THRESHOLDS, EffectivePolicy())
+    asked = conflicts_to_retry([matched_fact(BERLIN, *many)], turn_rules())
     assert len(asked) == MAX_RETRIED_CONFLICTS
-    assert conflicts_to_retry([matched_fact(BONN)], THRESHOLDS, EffectivePolicy()) == ()
-    assert decide([New(matched_fact())], {}, decision_context(), [])[0].event == "fact_added"
+    assert conflicts_to_retry([matched_fact(BONN)], turn_rules()) == ()
+    assert decide([New(matched_fact())], (), decision_context())[0].event == "fact_added"
