@@ -159,9 +159,9 @@ class Player:
         for refused in self._refused:
             yield refused
         for commit in self._owner.commits:  # nobody's own words, or a second time in a turn, make a fact surer
-            sure = [event.target for event in commit.events if event.event == "fact_confirmed"]
-            own = [event.new_fact.fact_id for event in commit.events if event.new_fact]
-            if len(set(sure)) < len(sure) or set(sure) & set(own):
+            raised = [event.target for event in commit.events if event.event == "fact_confirmed"]
+            own = {event.new_fact.fact_id for event in commit.events if event.new_fact}
+            if len(set(raised)) < len(raised) or not own.isdisjoint(raised):
                 yield f"{commit.source_id} confirms what it has said itself"
         steps, now = self._history.steps, self._harness.now
         truths = [truth_after(steps[: place + 1]) for place in range(len(steps))]
@@ -209,7 +209,7 @@ class Player:
             yield _differ("published profile", truth.still_published() - _topics(shown), set())
             present = shown
         changes = [(one["text"], *(old["text"] for old in one["old"])) for one in present.recent_changes]
-        told = {read(text).topic for texts in changes for text in texts if read(text)}
+        told = {said.topic for texts in changes for text in texts if (said := read(text))}
         yield _differ("recent changes", told & truth.taken_back(), set())
 
     def _is_one_fact(self, truth: Truth) -> bool:

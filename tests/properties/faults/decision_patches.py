@@ -8,17 +8,20 @@ from mnemolog.streams.resolution import classify, decide, events, guards, later_
 from mnemolog.streams.resolution.events import EventBuilder
 from mnemolog.streams.stages import promote
 from mnemolog.streams.text import differences
+from mnemolog.streams.text.tokens import words_of
 from tests.properties.faults.patches import PatchedPlaces
 
 
-def _unguarded(guard: str, *verdicts: str) -> PatchedPlaces:
-    right = guards.find_guard
+def _cleared(targets: Any) -> Any:
+    return guards.Cleared((known.fact_id for known in targets), key=guards._KEY)
 
-    def find(verdict: Any, *rest: Any, **more: Any) -> Any:
-        found = right(verdict, *rest, **more)
-        return None if found == guard and verdict in verdicts else found
 
-    return [(overwrites, "find_guard", find)]
+def _unguarded(guard: str, *verdicts: str) -> list[tuple[Any, str, Any]]:
+    def clear(verdict: Any, targets: Any, *rest: Any, **more: Any) -> Any:
+        found = guards.clear(verdict, targets, *rest, **more)
+        return _cleared(targets) if found == guard and verdict in verdicts else found
+
+    return [(module, "clear", clear) for module in (events, later_ends)]
 
 
 def high_risk_ends_are_not_guarded() -> PatchedPlaces:
@@ -30,15 +33,19 @@ def stays_end_lasting_values() -> PatchedPlaces:
 
 
 def an_end_of_one_ends_another() -> PatchedPlaces:
-    return [(decide, "_OF_ONE_SUBJECT", decide._OF_ONE_SUBJECT - {"RETRACT"})]
+    of_one = decide._OF_ONE_SUBJECT - {"RETRACT"}
+    return [(decide, "_OF_ONE_SUBJECT", of_one), *_unguarded("other_subject", "RETRACT")]
 
 
 def anything_confirms() -> PatchedPlaces:
-    return [(module, "supports", lambda *_: True) for module in (events, overwrites)]
+    def clear_held(case: Any, *_: Any) -> Any:
+        return "human_word" if case.needs_human else guards.Cleared(case.targets, key=guards._KEY)
+
+    return [(module, "clear_held", clear_held) for module in (events, overwrites) if hasattr(module, "clear_held")]
 
 
 def a_resend_confirms() -> PatchedPlaces:
-    return [(events, "_is_resend", lambda *_: False)]
+    return [(module, "is_resend", lambda *_: False) for module in (events, guards)]
 
 
 def merges_lose_announced_ends() -> PatchedPlaces:
@@ -49,7 +56,7 @@ def a_promoted_human_word_is_ordinary() -> PatchedPlaces:
     right = promote._statement
 
     def ordinary(*given: Any) -> Any:
-        found = right(*given)
+        found: Any = right(*given)
         return found.model_copy(update={"original": found.original.model_copy(update={"authority": "extracted"})})
 
     return [(promote, "_statement", ordinary)]
@@ -87,9 +94,9 @@ def ends_end_nothing() -> PatchedPlaces:
 
 
 def an_event_is_a_sentence() -> PatchedPlaces:
-    def may_repeat(matched: Any, known: Any, _thresholds: Any, _rules: Any, user_names: Any = ()) -> bool:
+    def may_repeat(matched: Any, known: Any, rules: Any) -> bool:
         same_terms = differences.same_terms(matched.fact, known)
-        return same_terms and not differences.subjects_differ(matched.fact, known, user_names)
+        return same_terms and not differences.subjects_differ(matched.fact, known, rules.user_names)
 
     return [(classify, "may_repeat", may_repeat)]
 
@@ -100,6 +107,6 @@ def a_repetition_brings_nothing() -> PatchedPlaces:
 
 def capitals_of_names_do_not_count() -> PatchedPlaces:
     def equivalent(one: str, other: str) -> bool:
-        return differences.words_of(one) == differences.words_of(other)
+        return words_of(one) == words_of(other)
 
     return [(classify, "texts_equivalent", equivalent)]

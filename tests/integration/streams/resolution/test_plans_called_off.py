@@ -109,8 +109,8 @@ async def test_an_announced_end_goes_on_in_what_is_merged(resolver: ResolverHarn
     leaving = extracted_fact("Mira will leave Rome on the 20th.", action_hint="retract", valid_until=day(20))
     await resolver.resolve_turn(leaving, at=day(3))
     text = "Mira lives in Rome with Eva."
-    resolver.chat_model.set_replies([decision_json(1, "MERGE", 1, text=text, search_text=text)])
+    resolver.chat_model.set_replies(verdicts_by_text({text: TextVerdict("MERGE", (ROME,), merged=text)}))
     await resolver.resolve_turn(home(text), at=day(5))
-    assert await resolver.stored.rows("SELECT true_to FROM facts WHERE text = %s AND status = 'active'", text) == [
-        (day(20),)
-    ]
+    assert await resolver.stored.rows(
+        "SELECT text, true_to FROM facts WHERE status = 'active' AND key IS NOT NULL"
+    ) == [(text, day(20))]
