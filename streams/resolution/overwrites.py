@@ -28,7 +28,6 @@ from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Decision, Guard
 from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, confirm_pending, own_end, snapshots
 from mnemolog.streams.resolution.guards import (
-    GUARD_REASONS,
     KEPT_BESIDE,
     Cleared,
     clear_held,
@@ -44,8 +43,7 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
     builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate]
 ) -> Sequence[MemoryEvent]:
     """The events of a verdict of `OVERWRITE_OF_VERDICT` on at least one target."""
-    reply, before = llm_decision.reply, snapshots(targets)
-    statement = builder.statement_context
+    reply, statement = llm_decision.reply, builder.statement_context
     newer = [
         known
         for known in targets
@@ -59,12 +57,11 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
     if pending is not None and reply.verdict == "MERGE" and guard not in KEPT_BESIDE:
         return _enrich_pending(builder, llm_decision, pending)
     if isinstance(guard, Cleared):
-        decision = builder.decision("model", reply.reason, llm_decision, before=before)
+        decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
         called_off, begun = call_off_plans(builder, llm_decision, guard, targets, decision)
         last = overwrite_event(builder, llm_decision, guard, begun, decision, offset=len(called_off))
         return *called_off, last
-    reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
-    decision = builder.decision("policy", reason, llm_decision, guard=guard, before=before)
+    decision = builder.held_back(llm_decision, guard, targets)
     if guard in KEPT_BESIDE:
         return (builder.added(decision),)
     if guard == "late_news":
