@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from mnemolog.projections.queries.explain import (
@@ -278,6 +278,7 @@ _EVENT_PHRASES: Final[Mapping[str, str]] = {
     "fact_corrected": "was corrected by a human to",
     "conflict_resolved": "was part of a conflict that was resolved",
     "decision_undone": "stands again as it did, because a decision was undone",
+    "subjects_changed": "was looked at again, because entities were merged or parted",
 }
 _OWN_EVENT_PHRASES: Final[Mapping[str, str]] = {
     "pending_confirmed": "was confirmed and is believed from then on",
@@ -303,13 +304,16 @@ def _event_sentence(event: FactEvent, fact: Fact, known: FactTexts) -> str:
     return f"{_minute(event.decided_at)}: {words}{other}, by {who} in {event.source_id}: {event.reason}.{notes}"
 
 
-def _moved_end_sentence(event: FactEvent, moved: Mapping[str, str | None], known: FactTexts) -> str:
-    """The new end of a fact whose ender was withdrawn, or proved to have begun earlier."""
+def _moved_end_sentence(event: FactEvent, moved: Mapping[str, Any], known: FactTexts) -> str:
+    """The new end of a fact whose ender was withdrawn, is about another entity, or proved to have begun earlier."""
     ended_at = moved["ended_at"]
     end = f"it ended {_minute(datetime.fromisoformat(ended_at))} instead" if ended_at else "its end was taken back"
-    ender = _quoted(known.get(UUID(moved["ender"]), str(moved["ender"])))
+    cause = f"{end}, because of {_quoted(known.get(UUID(moved['ender']), str(moved['ender'])))}"
+    if moved["ender"] == moved["fact_id"]:
+        beside = ", ".join(_quoted(known.get(UUID(one), one)) for one in moved.get("beside") or ())
+        cause = f"it is unresolved beside {beside}" if beside else "it is unresolved"
     notes = " (undone since)" if event.undone else ""
-    return f"{_minute(event.decided_at)}: {end}, because of {ender}, in {event.source_id}: {event.reason}.{notes}"
+    return f"{_minute(event.decided_at)}: {cause}, in {event.source_id}: {event.reason}.{notes}"
 
 
 def _relation_sentences(relations: list[FactRelation], fact: Fact) -> Iterator[str]:

@@ -392,13 +392,9 @@ class ConflictResolved(Event):
         return self.targets if self.action == "keep_old" else (self.target,)
 
 
-class DecisionUndone(Event):
-    """The effects of event `undone` are undone. Where that was an undo, `reinstated` is in effect again."""
+class RestoringEvent(Event):
+    """An event that gives each fact of its `reversals` a state as a whole, and is about no single fact."""
 
-    event: Literal["decision_undone"] = "decision_undone"
-    undone: UUID
-    undone_event: Text
-    reinstated: UUID | None = None
     reversals: tuple[Reversal, ...]
 
     @property
@@ -416,6 +412,27 @@ class DecisionUndone(Event):
     @property
     def successor_ids(self) -> tuple[UUID, ...]:
         return tuple(reversal.fact_id for reversal in self.reversals if reversal.is_believed)
+
+
+class DecisionUndone(RestoringEvent):
+    """The effects of event `undone` are undone. Where that was an undo, `reinstated` is in effect again."""
+
+    event: Literal["decision_undone"] = "decision_undone"
+    undone: UUID
+    undone_event: Text
+    reinstated: UUID | None = None
+
+
+class SubjectsChanged(RestoringEvent):
+    """Facts are about others than before, by a change of `entities` in the same commit: what rested on that follows it.
+
+    A fact that ended in favour of what is now about another entity holds again (`moved_ends`, or `reversals` where it
+    was no longer believed), and has its former end where both are about one entity again. Two values of one slot of
+    one entity are unresolved.
+    """
+
+    event: Literal["subjects_changed"] = "subjects_changed"
+    entities: Annotated[tuple[UUID, ...], Field(min_length=1)]
 
 
 class PolicySet(Event):
@@ -443,6 +460,7 @@ MemoryEvent = Annotated[
     | FactCorrected
     | ConflictResolved
     | DecisionUndone
+    | SubjectsChanged
     | PolicySet,
     Field(discriminator="event"),
 ]

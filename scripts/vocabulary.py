@@ -155,6 +155,11 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         effect="each row that the decision changed has its former state again; a row that it added is undone "
         "and no longer believed",
     ),
+    VocabularyEntry(
+        event="subjects_changed",
+        effect="what ended in favour of a fact about another entity is active again, what ended in favour of one about "
+        "its own ends again; two values of a slot of one entity are unresolved",
+    ),
     VocabularyEntry(event="policy_set", effect="no row of facts; a row of policies"),
 )
 

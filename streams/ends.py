@@ -7,19 +7,20 @@ the facts that an undo opens again.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.events import (
-    DecisionUndone,
     FactAdded,
     FactContradicted,
     FactCorrected,
     FactReplaced,
     MemoryEvent,
+    RestoringEvent,
+    SubjectsChanged,
 )
-from mnemolog.schemas.facts import Candidate, ExtractedFact, MovedEnd, Reversal
+from mnemolog.schemas.facts import OPEN_STATUSES, Candidate, ExtractedFact, MovedEnd, Reversal
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import EndedFact, StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
@@ -31,7 +32,9 @@ class EndRules:
     """When the ends move (`at`), the rules of keys and names, and which facts stay ended (`stays_ended`).
 
     `may_end` says whether no guard keeps a statement of a confidence from ending a known fact.
-    `subject_of` gives the entity that the new fact of an event is about, where its source names it.
+    `subject_of` gives the entity that the new fact of an event is about, where its source names it. Where the events
+    change entities, `subjects` has whom facts are about then, and `parted` are facts that others than their enders
+    are about.
     """
 
     at: datetime
@@ -40,6 +43,8 @@ class EndRules:
     stays_ended: Callable[["Value"], bool] = lambda _: False
     may_end: Callable[[float, StoredFact], bool] = lambda _confidence, _known: True
     subject_of: Callable[[MemoryEvent], KnownEntity | None] = lambda _: None
+    subjects: Mapping[UUID, KnownEntity | None] = field(default_factory=dict)
+    parted: Mapping[UUID, UUID] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +81,7 @@ class End:
 
 
 def values_of(events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRules) -> Iterator[tuple[UUID, Value]]:
-    subjects = subjects_by_fact(lookups.subjects)
+    subjects = {**subjects_by_fact(lookups.subjects), **rules.subjects}
     for fact_id, stored in lookups.facts.items():
         last_said = max(stored.true_from, stored.state.last_confirmed_at or stored.true_from)
         subject, confidence = subjects.get(fact_id), stored.state.confidence
@@ -88,14 +93,17 @@ def values_of(events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRule
 
 
 def _subject_of_parts(
-    event: MemoryEvent, known: Mapping[UUID, StoredFact], subjects: Mapping[UUID, KnownEntity]
+    event: MemoryEvent, known: Mapping[UUID, StoredFact], subjects: Mapping[UUID, KnownEntity | None]
 ) -> KnownEntity | None:
     """The entity that the facts whose place a new fact takes are about, if it is the same and under the same name."""
     fact = event.new_fact
     found = {
-        subjects[fact_id].entity_id: subjects[fact_id]
+        subject.entity_id: subject
         for fact_id in event.affected_ids
-        if fact_id in subjects and fact_id in known and fact is not None and known[fact_id].fact.subject == fact.subject
+        if (subject := subjects.get(fact_id)) is not None
+        and fact_id in known
+        and fact is not None
+        and known[fact_id].fact.subject == fact.subject
     }
     return next(iter(found.values())) if len(found) == 1 else None
 
@@ -201,7 +209,7 @@ class _CommitEnds:
         self._enders = {ended.fact_id: ended.ended_by for ended in lookups.ended}
         self._values = dict(values_of(events, lookups, rules))
         self._closed = {fact_id for event in events for fact_id in event.disbelieved_ids}
-        undone = (event for event in events if isinstance(event, DecisionUndone))
+        undone = (event for event in events if isinstance(event, RestoringEvent))
         self._restored = {reversal.fact_id for event in undone for reversal in event.reversals}
 
     def apply(self, event: MemoryEvent) -> MemoryEvent:
@@ -252,7 +260,7 @@ class _CommitEnds:
     def _with_ender(self, moved: MovedEnd) -> MovedEnd:
         """The end of a fact that ends together with `moved.ender`: in favour of the fact that ends the ender."""
         stored = self._known.get(moved.ender)
-        if stored is None or moved.ended_by is not None:
+        if stored is None or moved.ended_at is None or moved.ended_by is not None:
             return moved
         return moved.model_copy(update={"ended_by": stored.state.superseded_by})
 
@@ -328,16 +336,17 @@ class _CommitEnds:
         return event.model_copy(update={"moved_ends": moved}) if moved else event
 
     def _freed_ids(self, event: MemoryEvent) -> list[UUID]:
-        """The facts that were ended by a fact that the event withdraws.
+        """The facts that were ended by a fact that the event withdraws, or says to be about another entity.
 
         A text that a command replaced does not come back where the text in its place is deleted.
         """
         disbelieved = set(event.disbelieved_ids)
+        parted = self._rules.parted if isinstance(event, SubjectsChanged) else {}
         replaced = {one.fact_id for one in self._ended.values() if one.by_command and event.event == "fact_retracted"}
         return [
             fact_id
             for fact_id, ender in self._enders.items()
-            if ender in disbelieved
+            if (ender in disbelieved or fact_id in parted)
             and fact_id in self._values
             and fact_id not in disbelieved | self._restored | replaced | set(event.named_ids)
             and not self._rules.stays_ended(self._values[fact_id])
@@ -358,7 +367,7 @@ class _CommitEnds:
         others = dict.fromkeys((*doubtful, *event.successor_ids, *known_rivals))
         possible = (other for other in others if other not in (value.fact_id, end and end.ended_by))
         is_open = end is None or end.at > self._rules.at
-        was_unresolved = ended is not None and ended.was_unresolved
+        was_unresolved = ended is not None and ended.was_unresolved and not isinstance(event, SubjectsChanged)
         rivals_left = [other for other in possible if is_open and self._may_rival(value, end, other)]
         certain = [other for other in rivals_left if values_relation(value, self._values[other], self._rules) == "same"]
         return MovedEnd(
@@ -446,7 +455,7 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
     disbelieved = [fact_id for event in events for fact_id in event.disbelieved_ids]
     moved = dict(begun for event in events for begun in moved_beginnings(event, rules))
     newer = (event.ended_by for event in events if isinstance(event, FactAdded) and event.ended_by is not None)
-    enders = tuple(dict.fromkeys((*disbelieved, *moved, *newer)))
+    enders = tuple(dict.fromkeys((*disbelieved, *moved, *newer, *rules.parted.values())))
     if not enders and not any(heirs(event) or event.moved_ends for event in events):
         return tuple(events)
     ended = await reader.ended_facts(enders) if enders else ()
@@ -473,10 +482,14 @@ class RivalReader(StoredFactReader, Protocol):
 async def mark_unresolved(
     events: Sequence[MemoryEvent], reader: RivalReader, rules: EndRules
 ) -> tuple[MemoryEvent, ...]:
-    """The events of an undo, in which a restored value beside a newer value is unresolved."""
-    undone = [event for event in events if isinstance(event, DecisionUndone)]
+    """The events of an undo or a change of entities, in which a restored value beside a newer value is unresolved."""
+    undone = [event for event in events if isinstance(event, RestoringEvent)]
     restored = {reversal.fact_id: reversal for event in undone for reversal in event.reversals}
-    open_again = [fact_id for fact_id, reversal in restored.items() if _is_open_again(reversal)]
+    changed = (one for event in undone if isinstance(event, SubjectsChanged) for one in event.reversals)
+    were_open = {one.fact_id for one in changed if one.now in OPEN_STATUSES}  # their questions are asked already
+    open_again = [
+        fact_id for fact_id, reversal in restored.items() if _is_open_again(reversal) and fact_id not in were_open
+    ]
     newer = await reader.values_since(open_again) if open_again else {}
     if not newer:
         return tuple(events)
@@ -495,7 +508,10 @@ async def mark_unresolved(
         )
         if rivals:
             beside[fact_id] = rivals
-    return tuple(_marked(event, beside) if isinstance(event, DecisionUndone) else event for event in events)
+    return tuple(_marked(event, beside) if isinstance(event, RestoringEvent) else event for event in events)
+
+
+R = TypeVar("R", bound=RestoringEvent)
 
 
 def _is_open_again(reversal: Reversal) -> bool:
@@ -503,7 +519,7 @@ def _is_open_again(reversal: Reversal) -> bool:
     return before is not None and before.status == "active" and before.true_to is None
 
 
-def _marked(event: DecisionUndone, rivals: Mapping[UUID, tuple[UUID, ...]]) -> DecisionUndone:
+def _marked(event: R, rivals: Mapping[UUID, tuple[UUID, ...]]) -> R:
     """The event, with the reversals of facts that have `rivals` as unresolved."""
     ends: list[MovedEnd] = []
     reversals: list[Reversal] = []

@@ -286,7 +286,9 @@ def show_relations(found: "Sequence[EntityRelation]", ids: ShortIds = WHOLE_IDS)
         state = "" if one.is_active else "holds no longer"
         contested = "another one holds as well" if one.is_contested else ""
         fact = ids(one.evidence[0]) if one.evidence else ""
-        entries.append(Entry(fact, relation_words(one), [_joined(one.strength, state, since, until, contested)]))
+        entries.append(
+            Entry(fact, relation_words(one), [_joined(f"strength {one.strength:.2f}", state, since, until, contested)])
+        )
     print_entries(counted(len(found), "relation"), entries)
 
 

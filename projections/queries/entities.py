@@ -28,7 +28,6 @@ from mnemolog.schemas.entities import (
     ONE_AT_A_TIME,
     AliasKind,
     Role,
-    Strength,
     SummaryLanguage,
     name_head,
     name_of_predicate,
@@ -62,7 +61,8 @@ class EntityRelation:
 
     It holds (`is_active`) while its `evidence` does; `since` is when the first of it began to be true, `until` when one
     that holds no longer ended. A mirror was stated in the other direction. Contested are several that hold of a
-    predicate that has one object at a time. `endings` are facts that say that it is over.
+    predicate that has one object at a time. `endings` are facts that say that it is over. `strength`, 0 to 1, is .8
+    where a fact says it, .6 in passing, .4 where it is suggested, and a quarter nearer to 1 with each repetition.
     """
 
     tenant: str
@@ -78,7 +78,7 @@ class EntityRelation:
     is_active: bool
     is_mirror: bool
     is_contested: bool
-    strength: Strength
+    strength: float
     since: datetime | None
     until: datetime | None
     recorded_at: datetime
@@ -87,7 +87,7 @@ class EntityRelation:
 
     def __repr__(self) -> str:
         state = "" if self.is_active else ", is_active=False"
-        return f"EntityRelation({self.subject!r} {self.predicate} {self.object!r}, strength={self.strength!r}{state})"
+        return f"EntityRelation({self.subject!r} {self.predicate} {self.object!r}, strength={self.strength:.2f}{state})"
 
 
 async def relations(

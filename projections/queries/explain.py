@@ -35,8 +35,9 @@ class FactEvent:
     """One event: `candidates` are the known facts that the decision weighed, `[{fact_id, similarity}]`.
 
     `undone` says that it is not in effect any more. An undo is about no single fact. `moved_ends` are the facts that
-    the event gave another end, or none, `[{fact_id, ender, ended_at, ended_by, unresolved}]`. `promoted_from` is the
-    fact of another scope whose statement led to it: in the history of that one `fact_id` is what it was promoted to.
+    the event gave another end, or none, `[{fact_id, ender, ended_at, ended_by, unresolved, beside}]`. `promoted_from`
+    is the fact of another scope whose statement led to it: in the history of that one `fact_id` is what it was
+    promoted to.
     """
 
     event_id: UUID
@@ -219,7 +220,9 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
     named_ids = {*fact_ids_of_event(event), *(other for one in later for other in (*one.targets, one.fact_id) if other)}
-    named_ids |= {UUID(moved["ender"]) for one in later for moved in one.moved_ends}
+    named_ids |= {
+        UUID(named) for one in later for moved in one.moved_ends for named in (moved["ender"], *moved.get("beside", ()))
+    }
     texts = await fact_texts(conn, fact.scope, named_ids)
     repeated = await (await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})).fetchall()
     repetitions = [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in repeated]

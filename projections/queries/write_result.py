@@ -42,6 +42,7 @@ from mnemolog.schemas.events import (
     MemoryEvent,
     PendingConfirmed,
     PendingRejected,
+    RestoringEvent,
 )
 from mnemolog.schemas.provenance import DropReason, OmissionReason, Step
 from mnemolog.schemas.scope import Scope
@@ -212,7 +213,7 @@ def _added_ids(event: MemoryEvent) -> tuple[UUID, ...]:
 
 
 def _updated_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    if isinstance(event, DecisionUndone):
+    if isinstance(event, RestoringEvent):
         return tuple(one.fact_id for one in event.reversals if one.before is not None)
     return event.affected_ids if event.overwrite in ("merge", "replace") else ()
 
@@ -229,7 +230,7 @@ def _unchanged_ids(event: MemoryEvent) -> tuple[UUID, ...]:
 
 def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
     match event:
-        case DecisionUndone():
+        case RestoringEvent():
             return tuple(one.fact_id for one in event.reversals if one.before is None)
         case PendingRejected() | ConflictResolved(action="keep_old"):
             return event.ended_ids

@@ -444,10 +444,24 @@ ORDER BY f.fact_id
 LIMIT %(limit)s;
 
 -- name: naming_facts
--- The facts among these that name an entity now.
-SELECT DISTINCT fact_id
-FROM fact_entities
-WHERE current_id = %(entity_id)s AND fact_id = ANY(%(fact_ids)s::uuid []);
+-- The facts among these that name an entity now, and so do their former versions: what was merged or corrected into them.
+WITH RECURSIVE versions AS (
+    SELECT unnest(%(fact_ids)s::uuid []) AS fact_id
+    UNION
+    SELECT former.fact_id
+    FROM versions
+    CROSS JOIN LATERAL (
+        SELECT old.fact_id
+        FROM facts AS old
+        WHERE old.superseded_by = versions.fact_id AND old.status = 'superseded' AND old.believed_to IS NOT NULL
+        OFFSET 0
+    ) AS former
+)
+
+SELECT DISTINCT link.fact_id
+FROM versions
+INNER JOIN fact_entities AS link ON versions.fact_id = link.fact_id
+WHERE link.current_id = %(entity_id)s;
 
 -- name: selected_changes
 -- The changes of exactly a scope that one source or event made, or the summaries in effect that a model or a prompt

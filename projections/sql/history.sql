@@ -119,7 +119,7 @@ LEFT JOIN LATERAL (
     INNER JOIN facts AS t ON named.fact_id = t.fact_id
     WHERE t.fact_id IS DISTINCT FROM e.fact_id
         AND {{same_scope t e}}
-) AS old ON e.event <> 'decision_undone'
+) AS old ON e.event NOT IN ('decision_undone', 'subjects_changed')
 LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
@@ -132,7 +132,7 @@ LEFT JOIN LATERAL (
     FROM jsonb_array_elements(e.payload -> 'reversals') AS reversal
     INNER JOIN facts AS t ON (reversal ->> 'fact_id')::uuid = t.fact_id
     WHERE {{same_scope t e}}
-) AS reverted ON e.event = 'decision_undone'
+) AS reverted ON e.event IN ('decision_undone', 'subjects_changed')
 LEFT JOIN LATERAL (
     SELECT
         jsonb_agg(
@@ -185,7 +185,7 @@ LEFT JOIN LATERAL (
     WHERE targets <> '{{}}'
         AND targets @> ARRAY[f.fact_id]
         AND decided_at = f.closed_at
-        AND event NOT IN ('fact_pending', 'decision_undone')
+        AND event NOT IN ('fact_pending', 'decision_undone', 'subjects_changed')
         AND ({{scope_ids}}) = ({{scope_ids f}})
     ORDER BY log_offset DESC, ordinal DESC
     LIMIT 1

@@ -188,7 +188,7 @@ CREATE OR REPLACE FUNCTION memory.relationship_rows() RETURNS TABLE (
     object text,
     is_active boolean,
     is_mirror boolean,
-    strength text,
+    strength double precision,
     since timestamptz,
     until timestamptz,
     recorded_at timestamptz,
@@ -198,7 +198,7 @@ CREATE OR REPLACE FUNCTION memory.relationship_rows() RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10000 AS $$
 SELECT
     {{shown_scope s}}, r.subject_id, r.subject, r.predicate, r.object_id, r.object, r.is_active, r.is_mirror,
-    r.strength, r.since, r.until, r.recorded_at, r.evidence, r.endings
+    mnemolog.relation_strength(r.strength, r.evidence), r.since, r.until, r.recorded_at, r.evidence, r.endings
 FROM mnemolog.scopes AS s
 CROSS JOIN LATERAL mnemolog.shown_relations(
     ARRAY(SELECT known.relation_id FROM mnemolog.relationships AS known WHERE {{same_scope known s}})
@@ -443,7 +443,7 @@ BEGIN
             ('relationships', 'object', 'Its name.'),
             ('relationships', 'is_active', 'Whether it holds now.'),
             ('relationships', 'is_mirror', 'Whether it was stated in the other direction only.'),
-            ('relationships', 'strength', 'How it is stated: strong, medium (in passing) or weak (only suggested).'),
+            ('relationships', 'strength', '0 to 1: 0.8 where a fact says it, 0.6 in passing, 0.4 suggested; more with each repetition.'),
             ('relationships', 'since', 'When the first of its evidence began to be true.'),
             ('relationships', 'until', 'When a relation that holds no longer ended.'),
             ('relationships', 'recorded_at', 'When it was stated first.'),

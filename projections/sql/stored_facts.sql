@@ -270,7 +270,8 @@ WHERE asked.fact_id = %(fact_id)s
 ORDER BY other.true_from, other.fact_id;
 
 -- name: values_since
--- Per fact that was closed the other active facts of its key and scope that were not, at that moment or since then.
+-- Per fact that was closed the other active facts of its key and scope that were not, at that moment or since then; and
+-- those that are about its entity by a merge alone.
 SELECT
     closed.fact_id,
     array_agg(later.fact_id ORDER BY later.fact_id) AS later_ids
@@ -293,6 +294,15 @@ WHERE closed.fact_id = ANY(%(fact_ids)s::uuid [])
             WHERE former.fact_id = later.fact_id
                 AND former.status <> 'active'
                 AND former.until > closing.moment
+        )
+        OR EXISTS (
+            SELECT
+            FROM fact_entities AS one
+            INNER JOIN fact_entities AS other ON one.current_id = other.current_id AND one.role = other.role
+            WHERE one.fact_id = closed.fact_id
+                AND other.fact_id = later.fact_id
+                AND one.role = 'subject'
+                AND one.entity_id <> other.entity_id
         )
     )
 GROUP BY closed.fact_id;

@@ -1,6 +1,6 @@
 """Reads known entities for links, commands, prompts and summaries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
@@ -13,6 +13,9 @@ from mnemolog.projections.database import Pool, Store
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.command import Undo
 from mnemolog.schemas.entities import Alias, KnownEntity, NameQuery, name_head
+from mnemolog.schemas.entity_events import ENTITY_CHANGE
+from mnemolog.schemas.entity_state import ConnectedEntities, RegisteredEntity, StoredChange
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.stored import (
     LoggedChange,
@@ -72,6 +75,7 @@ class EntityStore(Store):
     QUERIES: ClassVar = {
         **queries("entities"),
         **queries("entity_changes"),
+        **queries("identity"),
         **queries("shown"),
         **queries("summaries"),
     }
@@ -155,9 +159,34 @@ class EntityStore(Store):
         return (rows[0][1] if rows else 0), [row[0] for row in rows]
 
     async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
-        """The facts among `fact_ids` that name an entity now."""
+        """The facts among `fact_ids` that name an entity now, and what was merged or corrected into them."""
         rows = await self._rows("naming_facts", {"entity_id": entity_id, "fact_ids": list(fact_ids)})
         return [row[0] for row in rows]
+
+    async def connected_entities(self, entity_ids: Collection[UUID]) -> ConnectedEntities:
+        """All that changes connect with these entities; of the facts only those with a key, an end, or an ended fact.
+
+        Four round trips.
+        """
+        connected = [row[0] for row in await self._rows("connected", {"entity_ids": list(entity_ids)})]
+        asked = {"entity_ids": connected}
+        return ConnectedEntities(
+            entities=[RegisteredEntity(*row) for row in await self._rows("registered_entities", asked)],
+            changes=[
+                StoredChange(ENTITY_CHANGE.validate_python(payload, strict=False), log_offset, in_effect)
+                for payload, log_offset, in_effect in await self._rows("changes_of_entities", asked)
+            ],
+            links=[(fact_id, entity_id) for fact_id, entity_id in await self._rows("subject_links", asked)],
+        )
+
+    async def earlier_states(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[tuple[str, FactState]]]:
+        """The states in which these facts had another ender, or none, in the log's order; each with the event after."""
+        found: dict[UUID, list[tuple[str, FactState]]] = {}
+        rows = await self._rows("earlier_states", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
+        for row in rows:
+            states = found.setdefault(row.pop("fact_id"), [])
+            states.append((row.pop("event"), FactState(**row)))
+        return found
 
     async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
         """The proposals of merges among `event_ids`, whatever their scope."""

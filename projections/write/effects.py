@@ -10,7 +10,6 @@ from mnemolog.projections.write.rows import TimedFactState
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import (
     ConflictResolved,
-    DecisionUndone,
     FactAdded,
     FactConfirmed,
     FactContradicted,
@@ -28,6 +27,7 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
     PendingRejected,
     PolicySet,
+    RestoringEvent,
 )
 from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, FactStatus, MovedEnd, NewFact, Reversal
 
@@ -69,7 +69,7 @@ def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus
             return frozenset({"pending_confirmation"})
         case FactSkipped(of_ended=True):
             return OPEN_STATUSES | ENDED_STATUSES
-        case DecisionUndone():
+        case RestoringEvent():
             return frozenset(reversal.now for reversal in event.reversals if reversal.fact_id == fact_id)
         case _:
             return OPEN_STATUSES
@@ -115,7 +115,7 @@ def states_after(  # noqa: PLR0911 -- one way out an event
             return _reject_pending(event, facts, moment, raises_confidence=raises_confidence) if target in facts else {}
         case ConflictResolved(target=target):
             return _resolve_conflict(event, facts, moment) if target in facts else {}
-        case DecisionUndone():
+        case RestoringEvent():
             return {
                 reversal.fact_id: _revert(facts[reversal.fact_id], reversal, moment)
                 for reversal in event.reversals

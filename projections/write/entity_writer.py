@@ -12,7 +12,6 @@ from mnemolog.projections import metrics
 from mnemolog.projections.database import RowConnection
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write import tables
-from mnemolog.projections.write.entity_fold import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
 from mnemolog.projections.write.rows import (
     AliasRow,
     AnyEntityRow,
@@ -38,6 +37,7 @@ from mnemolog.schemas.entity_events import (
     RelationEnded,
     RelationStated,
 )
+from mnemolog.schemas.entity_state import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
 from mnemolog.schemas.facts import OPEN_STATUSES
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns
 

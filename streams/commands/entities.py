@@ -19,7 +19,7 @@ from mnemolog.schemas.command import (
     SplitEntity,
     Undo,
 )
-from mnemolog.schemas.entities import Alias
+from mnemolog.schemas.entities import MAX_MOVED, Alias
 from mnemolog.schemas.entity_events import (
     AnyEntityChange,
     EntitiesMerged,
@@ -35,6 +35,7 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import LoggedChange, StoredEntity, StoredProposal
 from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, Fault, raise_for_faults
+from mnemolog.streams.commands.identity import IdentityReader
 from mnemolog.streams.entities.linker import EntityReader
 from mnemolog.streams.entities.resolver import (
     EntityRegistry,
@@ -49,7 +50,7 @@ ENTITY_COMMANDS: Final = get_args(EntityCommand)
 EntityChanges = tuple[AnyEntityChange, ...]
 
 
-class ChangedEntityReader(Protocol):
+class ChangedEntityReader(IdentityReader, Protocol):
     """Reads entities by their ids. Each call is one round trip, and waits while Postgres is unavailable."""
 
     async def entities(self, entity_ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
@@ -59,7 +60,7 @@ class ChangedEntityReader(Protocol):
         """How many open facts name an entity, and the first `limit` of them."""
 
     async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
-        """The facts among `fact_ids` that name an entity now."""
+        """The facts among `fact_ids` that name an entity now, and what was merged or corrected into them."""
 
     async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
         """The proposed merges among `event_ids`, of any scope."""
@@ -313,11 +314,19 @@ def _refuse_merged_twice(proposals: Iterable[StoredProposal]) -> None:
 
 
 def _split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]) -> EntitySplit:
-    """Move facts and names of an entity to a new one; `naming` are the facts of the command that name the entity."""
+    """Move facts and names of an entity to a new one; `naming` are these facts as far as they name the entity.
+
+    Former versions of the facts are among them, and move with them.
+    """
     strange = [fact_id for fact_id in payload.fact_ids if fact_id not in naming]
     if strange:
         listed = ", ".join(map(str, strange))
         raise CommandRefusedError("invalid_command", f"{payload.entity_id} is not named by {listed}: see the entity")
+    if len(naming) > MAX_MOVED:
+        detail = (
+            f"with their former versions these are {len(naming)} facts, and one split moves {MAX_MOVED}: name fewer"
+        )
+        raise CommandRefusedError("invalid_command", detail)
     entity = context.known[payload.entity_id]
     own = context.alias(payload.name)
     if own.kind != "name":
@@ -337,7 +346,7 @@ def _split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID
         name=own.text,
         type=payload.type or entity.type,
         names=(own, *moved.values()),
-        facts=tuple(dict.fromkeys(payload.fact_ids)),
+        facts=tuple(dict.fromkeys((*payload.fact_ids, *sorted(naming)))),
     )
 
 

@@ -49,6 +49,7 @@ from mnemolog.streams.commands.context import (
 )
 from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
+from mnemolog.streams.commands.identity import follow_changes, heed_subjects
 from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
 from mnemolog.streams.entities.subjects import cases_of_one_entity
 from mnemolog.streams.text.differences import USER_WORDS
@@ -136,6 +137,9 @@ class CommandHandler:
             made = await self._command_events(context, payload, envelope, end_rules, undoes=bool(changes))
             if isinstance(payload, DeleteAll):
                 end_rules = replace(end_rules, stays_ended=await self._is_selected(payload, made))
+            made, end_rules = await follow_changes(
+                context, changes, made, end_rules, facts=self.facts, entities=self.entities.entities
+            )
             events = await mark_unresolved(await move_ends(made, self.facts, end_rules), self.facts, end_rules)
             self._check_size(envelope, (*events, *changes))
         except CommandRefusedError as refusal:
@@ -245,7 +249,7 @@ class CommandHandler:
             history = await self.events.history_of(context.scope, list(fact_ids))
             later = undo.UndoPlan(history).dependent_events(events)
             if not later or not payload.cascade:
-                return undo.undo(context, events, history)
+                return await heed_subjects(undo.undo(context, events, history), self.facts)
             events = [*events, *later]
 
     async def _is_selected(self, payload: DeleteAll, made: Events) -> Callable[[Value], bool]:

@@ -15,11 +15,15 @@ from mnemolog.schemas.command import MAX_ITEMS
 from mnemolog.schemas.events import DecisionUndone
 from mnemolog.schemas.facts import OPEN_STATUSES, FactState, Reversal
 from mnemolog.schemas.stored import EventHistory, LoggedEvent
-from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, Events
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError
 
 MENTION_EVENTS: Final = ("fact_skipped", "fact_confirmed")
 INDEPENDENT_EVENTS: Final = (*MENTION_EVENTS, "fact_added")
 """What only mentions a fact, or names it as the end of late news, does not depend on it: such an end is taken back."""
+NOT_UNDONE: Final = {
+    "policy_set": "a policy cannot be undone: set the policy that should apply",
+    "subjects_changed": "it follows from a change of entities: undo the command that made that",
+}
 MAX_LISTED_EVENTS: Final = 12
 MAX_QUOTED_CHARACTERS: Final = 60  # characters of a text in a refusal
 _MENTION_FIELDS: Final = {"mention_count", "last_confirmed_at", "confidence"}
@@ -46,7 +50,7 @@ class FactChange:
         return _mention_state(self.before) != _mention_state(self.after)
 
 
-def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventHistory) -> Events:
+def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventHistory) -> tuple[DecisionUndone, ...]:
     """Undo events, the latest first. Raises `CommandRefusedError` while other events in effect depend on them.
 
     Undoing the undo of an undo undoes, once more, the original decision.
@@ -82,9 +86,9 @@ def undoable_events(selected_events: Sequence[LoggedEvent]) -> Sequence[LoggedEv
     if not selected_events:
         detail = "no decision of this scope matches: check the id or the model, and the scope"
         raise CommandRefusedError("nothing_to_undo", detail)
-    decisions = [event for event in selected_events if event.event != "policy_set"]
+    decisions = [event for event in selected_events if event.event not in NOT_UNDONE]
     if not decisions:
-        raise CommandRefusedError("nothing_to_undo", "a policy cannot be undone: set the policy that should apply")
+        raise CommandRefusedError("nothing_to_undo", NOT_UNDONE[selected_events[0].event])
     return decisions
 
 
@@ -121,6 +125,7 @@ class UndoPlan:
                 self._events_by_fact.setdefault(fact_id, []).append(event)
         self._states = {fact_id: stored.state for fact_id, stored in history.facts.items()}
         self._in_effect = {event.original.event_id for event in history.events if event.is_latest and event.enables}
+        self._reverted: set[UUID] = set()
 
     def dependent_events(self, events: Collection[LoggedEvent]) -> list[LoggedEvent]:
         """The later events in effect that depend on `events` and are not among them, in the log's order.
@@ -141,10 +146,13 @@ class UndoPlan:
     def revert(self, event: LoggedEvent) -> tuple[Reversal, ...]:
         """What becomes of the facts that the event added or changed."""
         (self._in_effect.discard if event.enables else self._in_effect.add)(event.original.event_id)
+        self._reverted.add(event.event_id)
         return tuple(self._reversal(fact_id, event) for fact_id in sorted(event.affected_fact_ids))
 
     def _depends_on(self, later: LoggedEvent, event: LoggedEvent, fact_id: UUID) -> bool:
         if later.position <= event.position or not later.is_latest or self._has_no_net_effect(later, event):
+            return False
+        if later.event == "subjects_changed":  # what is restored is held against the entities that hold now
             return False
         change, more = self._changes.get((event.event_id, fact_id)), self._changes.get((later.event_id, fact_id))
         if (
@@ -178,7 +186,7 @@ class UndoPlan:
     def _restored(self, fact_id: UUID, event: LoggedEvent, now: FactState) -> FactState:
         change = self._changes[event.event_id, fact_id]
         state = change.before if change.changes_state else now
-        if _mention_state(now) == _mention_state(change.after):
+        if _mention_state(now) == _mention_state(change.after) and not self._was_mentioned_since(fact_id, event):
             return state.model_copy(update=_mention_state(change.before))
         return state.model_copy(
             update={
@@ -186,6 +194,16 @@ class UndoPlan:
                 "confidence": _confidence_without(now.confidence, change),
                 "last_confirmed_at": self._last_mention(fact_id),
             }
+        )
+
+    def _was_mentioned_since(self, fact_id: UUID, event: LoggedEvent) -> bool:
+        """Whether a later event that this plan has not reverted changed the mentions: their sum may be as before."""
+        return any(
+            self._changes[later.event_id, fact_id].is_mention
+            for later in self._events_by_fact[fact_id]
+            if later.position > event.position
+            and later.event_id not in self._reverted
+            and (later.event_id, fact_id) in self._changes
         )
 
     def _last_mention(self, fact_id: UUID) -> datetime | None:

@@ -353,18 +353,18 @@ def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
         yield parting
     name, names = asked.name, names_of(entity)
     if name.is_another:
-        yield "it is said to be another one"
+        yield "said to be another one"
     if asked.marks and (marks := marks_of(entity)) and marks.isdisjoint(asked.marks):
-        yield "it is known by another tie or origin"
+        yield "known by another tie or origin"
     if name.key in names or not name.key or not names:
         return
     if entity.keys("user") and len(name.key) > max(map(len, names)):
-        yield "the user is not known by so long a name"
+        yield "the user has no name so long"
     if any(has_other_surname(name.key, known) for known in names):
         if likeness_of(name.untitled, asked.kind, entity) != "same":
-            yield "it is known by another surname"
+            yield "known by another surname"
     elif is_other_full_name(name.key.partition(" ")[0], {known.partition(" ")[0] for known in names}):
-        yield "it is known by another full first name"
+        yield "known by another full first name"
 
 
 def _parting(asked: AskedName, entity: KnownEntity) -> str | None:

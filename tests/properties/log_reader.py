@@ -126,6 +126,8 @@ class Log:
                 self._resolve(event, commit)
             case "decision_undone":
                 self._undo(event)
+            case "subjects_changed":
+                self._restore(event["reversals"])
             case _ if kind in ACTIONS:
                 self._end_targets(event, commit, ACTIONS[kind], new.id if new else None)
             case _:
@@ -181,7 +183,10 @@ class Log:
         self.undone.add(event["undone"])
         if event.get("reinstated"):
             self.undone.discard(event["reinstated"])
-        for reversal in event["reversals"]:
+        self._restore(event["reversals"])
+
+    def _restore(self, reversals: Iterable[Json]) -> None:
+        for reversal in reversals:
             fact, before = self.facts[reversal["fact_id"]], reversal["before"]
             if before is None:
                 fact.status, fact.believed, fact.unresolved = "undone", False, False

@@ -114,7 +114,7 @@ class Player:
         if commit is not None and commit.outcome != "done":
             self._refused.append(f"{name} was {commit.outcome}: {commit.reason} {commit.detail}")
 
-    async def _payload(self, step: Order) -> CommandPayload:  # noqa: PLR0911
+    async def _payload(self, step: Order) -> CommandPayload:  # noqa: PLR0911 -- a command a line
         match step.kind:
             case "delete":
                 return Delete(fact_ids=(await self._fact(step.topic),))

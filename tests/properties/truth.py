@@ -348,7 +348,7 @@ def are_rivals(one: Meaning, other: Meaning) -> bool:
     return lasting and same_slot and one.value != other.value
 
 
-def effects(new: Statement, episodes: Sequence[Episode]) -> Iterator[tuple[Episode, Effect]]:  # noqa: C901
+def effects(new: Statement, episodes: Sequence[Episode]) -> Iterator[tuple[Episode, Effect]]:  # noqa: C901 -- the rules one below the other
     """What a statement does to values: ends them when it begins, or on a day that it names, denies or enriches them."""
     meaning = new.meaning
     for known in episodes:

@@ -9,8 +9,8 @@ from mnemolog.projections.queries import entities
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write import entity_writer
-from mnemolog.projections.write.entity_fold import CurrentState
 from mnemolog.schemas.entity_events import EntitySplit
+from mnemolog.schemas.entity_state import CurrentState
 from mnemolog.streams.commands.entities import EntityContext
 from tests.properties.faults.patches import PatchedPlaces
 

@@ -33,8 +33,9 @@ from mnemolog.schemas.events import (
     PendingConfirmed,
     PendingRejected,
     PolicySet,
+    SubjectsChanged,
 )
-from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, NewFact, Reversal, Statement
+from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, MovedEnd, NewFact, Reversal, Statement
 from mnemolog.schemas.ids import event_id, fact_id
 from mnemolog.schemas.policy import Level, Policy
 from mnemolog.schemas.provenance import Decision, Origin, Provenance, Step, WeighedCandidate
@@ -291,6 +292,12 @@ def undone(
         reinstated=reinstated,
         reversals=reversals,
     )
+
+
+def subjects_changed(*reversals: Reversal, entities: tuple[UUID, ...], moved_ends: tuple[MovedEnd, ...] = ()) -> Draft:
+    """What follows for facts where these entities are merged or parted."""
+    fields: dict[str, Any] = {"entities": entities, "reversals": reversals, "moved_ends": moved_ends}
+    return _drafted(SubjectsChanged, "merged or parted", **fields)
 
 
 def policy_set(policy: Policy, *, level: Level = "scope") -> Draft:

@@ -396,6 +396,20 @@ async def undone_replacement(ann: Person) -> Change:
     return change
 
 
+@event_case("subjects_changed")
+async def one_person_of_two(ann: Person) -> Change:
+    for name, text in (("Vera", old_text(ann)), ("Willy", new_text(ann))):
+        entities = [{"name": name, "type": "person", "role": "subject"}]
+        fact = fact_json(text, key="editor", value=text, single_valued=True, subject=name, entities=entities)
+        await ann.say(fact, decisions={text: ScriptedDecision("ADD")})
+    query = "SELECT entity_id FROM entities WHERE user_id = %s AND name IN ('Vera', 'Willy') ORDER BY name"
+    vera, willy = [row["entity_id"] for row in await ann.harness.rows(query, ann.name)]
+    change = await changed(ann, ann.run_command("merge_entities", vera, into=willy))
+    unresolved = {**change.before[new_text(ann)], "unresolved": True, "state_since": change.new["state_since"]}
+    assert change.after == {**change.before, new_text(ann): unresolved}
+    return change
+
+
 @event_case("policy_set")
 async def policy_change(ann: Person) -> Change:
     await say_old(ann)

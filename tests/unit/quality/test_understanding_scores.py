@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog.projections.queries.entities import EntityRelation
-from mnemolog.schemas.entities import EntityLink, Strength
+from mnemolog.schemas.entities import EntityLink
 from tests.quality.runs import Cost, load_scores
 from tests.quality.understanding.cases import USER, DialogueCase, load
 from tests.quality.understanding.report import BASELINE, PAGE, ScoredCase, page, regressions
@@ -24,7 +24,6 @@ from tests.quality.understanding.scores import (
 
 BEN, ANA, TOM, OTHER, STRANGER = (UUID(int=number) for number in range(1, 6))
 FIRST, SECOND = UUID(int=11), UUID(int=12)
-STRONG: Strength = "strong"
 ENTITIES = {
     BEN: SeenEntity(names=("Ben",), is_user=False),
     ANA: SeenEntity(names=("Ana", "Ben's wife"), is_user=False),
@@ -124,7 +123,7 @@ def stated(subject_id: UUID, predicate: str, object_id: UUID, *, holds: bool = T
         is_active=holds,
         is_mirror=False,
         is_contested=False,
-        strength=STRONG,
+        strength=0.8,
         since=at,
         until=None,
         recorded_at=at,

@@ -80,7 +80,8 @@ async def test_an_explanation_says_whom_a_fact_names_and_how_they_were_found(cli
     assert [(one.name, one.role, one.said, one.step, one.compared) for one in explained.entities] == [
         ("Tom", "subject", "Alice's brother Tom", "new", ["Tom"])
     ]
-    assert 'its subject is Tom: "Alice\'s brother Tom" was not known before, and not Tom' in explained.words
+    found = 'its subject is Tom: "Alice\'s brother Tom" was not known before'
+    assert f"{found}, and not Tom: known by another tie or origin" in explained.words
 
 
 async def test_a_person_is_found_by_a_first_name_that_nobody_has_alone(database: str) -> None:
@@ -278,7 +279,7 @@ async def test_relations_that_hold_are_listed_as_they_were_stated(related: Async
     texts = {fact.fact_id: fact.text for fact in await related.facts(user_id="alice", all_versions=True)}
     evidence = [[texts[fact_id] for fact_id in one.evidence] for one in (old, new)]
     assert evidence == [["I work at Acme"], ["I work at Globex"]]
-    assert (old.until, new.until, new.strength, new.is_contested) == (new.since, None, "strong", False)
+    assert (old.until, new.until, new.strength, new.is_contested) == (new.since, None, 0.8, False)
     async with await psycopg.AsyncConnection.connect(database) as connection:
         query = """SELECT subject, predicate, object FROM memory.relationships
             WHERE user_id = 'alice' AND is_active AND NOT is_mirror ORDER BY recorded_at, object"""

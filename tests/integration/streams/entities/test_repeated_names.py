@@ -150,6 +150,22 @@ async def test_an_inferred_relation_is_a_weak_fact_that_is_found_and_takes_the_r
     mirror = fact_id_at(told[0], 1)
     facts = await people.rows("SELECT fact_id, confidence, mention_count FROM facts WHERE text LIKE '%% member of %%'")
     assert facts == [(mirror, 0.6, 2)]
-    assert [one.evidence for one in await memory.relations(user_id="alice")] == [[mirror]]
+    (relation,) = await memory.relations(user_id="alice")
+    assert relation.evidence == [mirror]
     await people.order(Delete(fact_ids=(mirror,)))
     assert await memory.relations(user_id="alice") == []
+
+
+async def test_the_strength_of_a_relation_grows_with_each_statement_of_it(
+    people: NamedPeople, memory: AsyncMemoryClient
+) -> None:
+    friend = {"subject": "Alice", "predicate": "friend", "object": "Ben", "strength": "strong"}
+    ben, times = [{"name": "Ben", "type": "person", "role": "object"}], []
+    for text in ("Ben is Alice's friend", "Ben is Alice's friend", "Alice and her friend Ben sing", "Ben moved"):
+        said = [] if text == "Ben moved" else [friend]
+        times.append((await people.say(text, entities=ben, relations=said, subject="Alice")).decided_at)
+    found = [await memory.relations(user_id="alice", believed_at=at) for at in times]
+    assert [round(one.strength, 4) for (one,) in found] == [0.8, 0.85, 0.8875, 0.8875]
+    rows = await people.rows("SELECT DISTINCT round(strength::numeric, 4)::float8 FROM memory.relationships")
+    assert rows == [(0.8875,)]
+    assert await people.is_rebuilt_equal()

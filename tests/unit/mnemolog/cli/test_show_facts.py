@@ -52,7 +52,7 @@ def details(**fields: Any) -> EntityDetails:
 
 def relation(subject: str, predicate: str, object_: str, **fields: Any) -> EntityRelation:
     common: dict[str, Any] = {
-        "is_active": True, "is_mirror": False, "is_contested": False, "strength": "strong", "since": AT, "until": None,
+        "is_active": True, "is_mirror": False, "is_contested": False, "strength": 0.8, "since": AT, "until": None,
         "evidence": [ANA], "endings": [], "recorded_at": AT, "subject_id": ANA, "object_id": TWIN,
     }  # fmt: skip
     return EntityRelation(subject=subject, predicate=predicate, object=object_, **SCOPE | common | fields)
@@ -83,9 +83,9 @@ def moment(change: Any, text: str) -> EntityMoment:
          "home_city = Oslo 2 ends 2026-03-01 00:00 UTC In Rome. ended 2026-03-01 00:00 UTC R over"),
         (show_relations, [], "no relations hold"),
         (show_relations, [relation("Alice", "lives_in", "Bern", is_contested=True)],
-         f"1 relation {ANA} Alice: lives in Bern strong, since 2026-03-01 00:00 UTC, another one holds as well"),
-        (show_relations, [relation("Alice", "employer", "Acme", is_active=False, until=AT, strength="medium")],
-         "Alice: employer Acme medium, holds no longer, since 2026-03-01 00:00 UTC, until 2026-03-01"),
+         f"1 relation {ANA} Alice: lives in Bern strength 0.80, since 2026-03-01 00:00 UTC, another one holds as well"),
+        (show_relations, [relation("Alice", "employer", "Acme", is_active=False, until=AT, strength=0.6)],
+         "Alice: employer Acme strength 0.60, holds no longer, since 2026-03-01 00:00 UTC, until 2026-03-01"),
         (show_neighbours, [], "no neighbours"),
         (show_neighbours,
          [Neighbour(entity=entity(TWIN, "Eva"), hops=2,

@@ -39,6 +39,7 @@ from tests.support.builders.commits import (
     resolved,
     retracted,
     skipped,
+    subjects_changed,
     undone,
     with_decision,
 )
@@ -78,6 +79,7 @@ EVENTS: list[tuple[Draft, str, tuple[UUID, ...], Mapping[str, int]]] = [
     (resolved(A, B, action="keep_both"), "conflict_resolved", (B,), {"unchanged": 1}),
     (resolved(A, B, action="keep_old"), "conflict_resolved", (B,), {"deleted": 1}),
     (undone(C, *TAKEN_BACK), "decision_undone", (A, B), {"updated": 1, "deleted": 1}),
+    (subjects_changed(reversal(A, "archived", ACTIVE_STATE), entities=(C,)), "subjects_changed", (A,), {"updated": 1}),
     (policy_set(Policy(add_only=True)), "policy_set", (), {}),
 ]
 

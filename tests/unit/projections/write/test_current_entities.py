@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.projections.write.entity_fold import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
 from mnemolog.schemas.entity_events import AnyEntityChange, EntitiesMerged, EntityForgotten, EntityRenamed, EntitySplit
+from mnemolog.schemas.entity_state import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
 from mnemolog.schemas.provenance import Decision
 from tests.support.builders.entity_events import name_alias
 

@@ -70,7 +70,7 @@ def log() -> LogEnds:
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch, log: LogEnds) -> Any:
     monkeypatch.setattr(read_your_writes, "RECHECK_SECONDS", 3600)
-    models = SimpleNamespace(build_for=lambda _: None, chat=None, embedder=SimpleNamespace(model="m"))
+    models = SimpleNamespace(build_for=lambda _: None, chat=None, resolver=None, embedder=SimpleNamespace(model="m"))
     unused: Any = None
     tables: Any = CommittedTables()
     stages = DecisionStages(unused, cast("Models", models), StreamsSettings(), clock=lambda: NOON, finder=tables)
