@@ -72,10 +72,9 @@ def _entity_sentence(linked: LinkedEntity) -> str:
     if linked.said is None:
         return f"its {linked.role} is {linked.name}, the user"
     names = ", ".join(linked.compared)
-    others = f"; compared by meaning, it may be {names}" if linked.compared_by else f", and not {names}"
     why = f": {linked.reason}" if linked.reason else ""
     found = f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}'
-    return f"{found}{others if names else ''}{why}"
+    return f"{found}{f', and not {names}' if names else ''}{why}"
 
 
 _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {
@@ -149,7 +148,6 @@ _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "joke": "left out: it is marked as a joke or irony",
     "quotation": "left out: it quotes words, code or another text",
     "request": "left out: it asks the assistant to do something",
-    "taken_back": "left out: it was taken back in the same turn",
     "undecided": "left out: it states nothing of what was asked",
     "too_long": "left out: it is beyond the length that the rules read of a sentence, a message or a turn",
     "not_taken": "the model took nothing from it",

@@ -11,9 +11,7 @@ from mnemolog.schemas.entities import MAX_UNLINKED, AnsweredName, UnlinkedName
 from mnemolog.schemas.facts import Slot
 
 Stage = Literal["journal", "extract", "embed", "match", "resolve", "project"]
-OmissionReason = Literal[
-    "question", "greeting", "supposition", "joke", "quotation", "request", "taken_back", "too_long", "undecided"
-]
+OmissionReason = Literal["question", "greeting", "supposition", "joke", "quotation", "request", "too_long", "undecided"]
 """Why an extraction leaves out a sentence that it has read: what the sentence is, or that there is too much of it."""
 DropReason = (
     OmissionReason

@@ -3,7 +3,7 @@
 How every command is published, and the commands about facts and whole scopes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from types import EllipsisType
@@ -439,7 +439,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
@@ -452,7 +452,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
@@ -464,19 +464,19 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = None,
         value: str | EllipsisType | None = ...,
-        category: str | None = None,
+        categories: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt | WriteResult:
         """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
 
-        Key, category and metadata stay unless given; of key and category nothing stays where the new text has nothing
-        in common with the old one. Without `value` its value is read from the new text where the two texts differ in
-        the value alone, and cleared where that is not clear; None clears it. The id may be that of a former version:
-        what took its place is updated, and the `notes` of the result say so.
+        Key, categories and metadata stay unless given; of key and categories nothing stays where the new text has
+        nothing in common with the old one. Without `value` its value is read from the new text where the two texts
+        differ in the value alone, and cleared where that is not clear; None clears it. The id may be that of a former
+        version: what took its place is updated, and the `notes` of the result say so.
         """
-        edit = as_edit(fact_id, text, value, key=key, category=category, metadata=metadata)
+        edit = as_edit(fact_id, text, value, key=key, categories=categories, metadata=metadata)
         return await self._issue("update", arguments, wait, edits=[edit])
 
     @overload
@@ -492,7 +492,7 @@ class FactCommandMixin(CommandBase):
     ) -> CommandReceipt | WriteResult:
         """Update up to 100 facts of a scope, all or none.
 
-        An edit has fact_id, text, and perhaps key, value, category and metadata, as in `update`.
+        An edit has fact_id, text, and perhaps key, value, categories and metadata, as in `update`.
         """
         return await self._issue("update", arguments, wait, edits=as_edits(edits))
 
@@ -554,7 +554,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,
@@ -569,7 +569,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,
@@ -583,7 +583,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = None,
         value: str | EllipsisType | None = ...,
-        category: str | None = None,
+        categories: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         true_from: When | None = None,
         ended_at: When | None = None,
@@ -596,7 +596,7 @@ class FactCommandMixin(CommandBase):
         The new one is true since `true_from`; without it since the old one was, or since the date that its text has in
         the place of another one. What the old one had ended, ends with the beginning of the new one.
         """
-        edit = as_edit(fact_id, text, value, key=key, category=category, metadata=metadata) | (
+        edit = as_edit(fact_id, text, value, key=key, categories=categories, metadata=metadata) | (
             {} if true_from is None else {"true_from": true_from}
         )
         return await self._issue("correct", arguments, wait, edit=edit, ended_at=ended_at)

@@ -51,6 +51,7 @@ from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
 from mnemolog.streams.commands.identity import follow_changes, heed_subjects
 from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
+from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.subjects import cases_of_one_entity
 from mnemolog.streams.text.differences import USER_WORDS
 
@@ -80,13 +81,14 @@ class CommandOutcome:
     """What a command does, and what that cost; `limit` is the budget that was spent before it was carried out.
 
     `follow_up` is the command for what did not go into this commit. `user_names` are the names of the user that the
-    scope knows, or the first promoted fact gives.
+    scope knows, or the first promoted fact gives; `named` are the entities of promoted facts.
     """
 
     result: CommandResult
     step: Step = field(default_factory=lambda: Step(stage="resolve", milliseconds=0))
     thresholds: Thresholds | None = None
     user_names: tuple[str, ...] = ()
+    named: TurnEntities | None = None
     follow_up: Command | None = None
     limit: LimitHit | None = None
 
@@ -261,7 +263,7 @@ class CommandHandler:
             passed = frozenset(await self.facts.passing_facts(ended, wanted))
         return lambda value: (
             payload.key in (None, value.fact.key)
-            and payload.category in (None, value.fact.category)
+            and payload.category in (None, *value.fact.categories)
             and (wanted is None or value.fact_id in passed)
         )
 

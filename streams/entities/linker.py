@@ -28,7 +28,6 @@ from mnemolog.streams.entities.links import (
     FactLinks,
     FactLinksBuilder,
     TurnEntities,
-    promoted_names,
     repeated_fact_ids,
     source_ids,
     sources_of,
@@ -117,6 +116,21 @@ class EntityLinker:
         )
         return TurnEntities.of_facts(facts, known, context, vectors)
 
+    async def find_promoted(self, turn: MatchedFacts) -> TurnEntities | None:
+        """The entities of the promoted facts of a turn, by all names of the entities in their originals."""
+        origins = [one.original.promoted_from.fact_id for one in turn.facts if one.original is not None]
+        originals = await self.facts.linked_facts(origins)
+        entities = (entity for original in originals.values() for entity in original.entities.values())
+        names = keys_of_names((alias.text for entity in entities for alias in entity.aliases), _context(turn))
+        facts = [(one.fact, originals.get(fact_id)) for one, fact_id in zip(turn.facts, origins, strict=True)]
+        unread = [fact for fact, original in facts if not (original and subject_link(fact, [original]))]
+        found = await self.find(turn, unread, text_keys(fact.text for fact, _ in facts) | names)
+        if found is not None:
+            for fact, original in facts:
+                if original is not None:
+                    found.add_promoted(fact, original)
+        return found
+
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
         """The names of a source that a model is asked about; None where no name is in doubt."""
         names = doubtful_names(found)
@@ -141,17 +155,17 @@ class EntityLinker:
         return entity_events(found, events, links)
 
     async def events_of_command(
-        self, envelope: MatchedFacts, events: Sequence[MemoryEvent]
+        self, envelope: MatchedFacts, events: Sequence[MemoryEvent], found: TurnEntities | None = None
     ) -> tuple[AnyEntityEvent, ...]:
-        """The entity events of a command, for the new facts that it makes."""
+        """The entity events of a command, for the new facts that it makes; `found` are those of a promotion."""
         new = [(event, event.new_fact) for event in events if event.new_fact is not None]
         if not new:
             return ()
         is_edit = isinstance(envelope.order, Update)
         sources = await self._sources(events, is_edit=is_edit)
-        unread = [fact for event, fact in new if not subject_link(fact, sources_of(event, sources, is_edit=is_edit))]
-        promoted = keys_of_names(promoted_names(events, sources), _context(envelope))
-        found = await self.find(envelope, unread, text_keys(fact.text for _, fact in new) | promoted)
+        if found is None:
+            unread = [one for event, one in new if not subject_link(one, sources_of(event, sources, is_edit=is_edit))]
+            found = await self.find(envelope, unread, text_keys(fact.text for _, fact in new))
         if found is None:
             return ()
         links = FactLinksBuilder(found, sources, reads_texts=True, is_edit=is_edit).build(events)

@@ -54,7 +54,9 @@ class TurnEntities:
     known: tuple[KnownEntity, ...]
     vectors: NameVectors
     resolver: NameResolver
+    promoted: "PromotedEntities" = field(init=False)
     _links: dict[_Statement, tuple[EntityLink, ...]] = field(default_factory=dict)
+    _promoted_subjects: dict[_Statement, UUID] = field(default_factory=dict)
     _relations: dict[_Statement, tuple[StatedRelation, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -84,6 +86,18 @@ class TurnEntities:
             found._relations[statement] = tuple({relation.key: relation for relation in relations}.values())
             found._links[statement] = links_once((*found._links.get(statement, ()), *links))
         return found
+
+    def __post_init__(self) -> None:
+        self.promoted = PromotedEntities(self.resolver)
+
+    def add_promoted(self, fact: ExtractedFact, original: LinkedFact) -> None:
+        """The subject of a promoted fact is that of its original, found in this scope by all of its names."""
+        link = subject_link(fact, [original])
+        if link is not None:
+            text = f"{fact.text} {original.subject or ''}"
+            entity_id = self.promoted.id_here(original.entities[link[1]], text, original.entities)
+            if entity_id is not None:
+                self._promoted_subjects[_statement(fact)] = entity_id
 
     @property
     def registry(self) -> EntityRegistry:
@@ -117,8 +131,11 @@ class TurnEntities:
 
     def subject_of(self, fact: ExtractedFact) -> UUID | None:
         """The entity that is the subject of a fact of the source."""
-        links = self._links.get(_statement(fact), ())
-        return next((link.entity_id for link in links if link.role == "subject"), None)
+        statement = _statement(fact)
+        links = self._links.get(statement, ())
+        return next(
+            (link.entity_id for link in links if link.role == "subject"), self._promoted_subjects.get(statement)
+        )
 
     def links_of_event(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
         """The links of an event's new fact; only its subject where the fact repeats an older statement."""
@@ -136,6 +153,9 @@ class TurnEntities:
 
     def subject_of_event(self, event: MemoryEvent) -> KnownEntity | None:
         """The entity that is the subject of an event's new fact."""
+        promoted = self._promoted_subjects.get(_statement(event.new_fact)) if event.new_fact else None
+        if promoted is not None:
+            return self.registry[promoted]
         links = self.links_of_event(event)
         return next((self.registry[link.entity_id] for link in links if link.role == "subject"), None)
 
@@ -177,7 +197,6 @@ def _links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLin
             name=entity.name,
             step=finding.step,
             compared=finding.compared_ids,
-            compared_by=finding.compared_by,
             reason=finding.reason,
         )
         if name.owner is not None and not resolver.context.is_user(name.owner):
@@ -218,13 +237,6 @@ def sources_of(event: MemoryEvent, known: Mapping[UUID, LinkedFact], *, is_edit:
     return [known[fact_id] for fact_id in source_ids(event, is_edit=is_edit) if fact_id in known]
 
 
-def promoted_names(events: Iterable[MemoryEvent], known: Mapping[UUID, LinkedFact]) -> Iterator[str]:
-    """The names of all entities in the facts that these events promote from another scope."""
-    origins = (event.promoted_from.fact_id for event in events if event.promoted_from is not None)
-    entities = (entity for fact_id in origins if fact_id in known for entity in known[fact_id].entities.values())
-    return (alias.text for entity in entities for alias in entity.aliases)
-
-
 def repeated_fact_ids(found: TurnEntities, events: Iterable[MemoryEvent]) -> set[UUID]:
     """The known facts that are repeated by statements that name an entity other than the user."""
     return {
@@ -236,8 +248,8 @@ def repeated_fact_ids(found: TurnEntities, events: Iterable[MemoryEvent]) -> set
     }
 
 
-def subject_link(fact: NewFact, sources: Iterable[LinkedFact]) -> tuple[LinkedFact, UUID] | None:
-    """The first source with the subject of a new fact, and the entity that this subject is."""
+def subject_link(fact: ExtractedFact, sources: Iterable[LinkedFact]) -> tuple[LinkedFact, UUID] | None:
+    """The first source with the subject of a fact, and the entity that this subject is."""
     links = ((source, *link) for source in sources if source.subject == fact.subject for link in source.links)
     return next(((source, entity_id) for source, entity_id, role in links if role == "subject"), None)
 
@@ -324,7 +336,6 @@ class FactLinksBuilder:
         self._sources = sources
         self._reads_texts = reads_texts
         self._is_edit = is_edit
-        self._promoted = PromotedEntities(found.resolver)
 
     def build(self, events: Iterable[MemoryEvent]) -> FactLinks:
         """The links and relations that these events add to facts; new entities are registered in the resolver."""
@@ -477,7 +488,7 @@ class FactLinksBuilder:
         """The id of a source's entity in the scope of the new fact: only a promoted fact is of another scope."""
         if event.promoted_from is None or source.fact_id != event.promoted_from.fact_id:
             return entity.entity_id
-        return self._promoted.id_here(entity, f"{fact.text} {source.subject or ''}", source.entities)
+        return self._found.promoted.id_here(entity, f"{fact.text} {source.subject or ''}", source.entities)
 
 
 def _dated(relation: StatedRelation, ended_at: datetime) -> StatedRelation:

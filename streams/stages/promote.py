@@ -18,6 +18,7 @@ from mnemolog.schemas.stored import PromotableFact, PromotableFacts
 from mnemolog.streams.commands.context import CommandRefusedError, Fault, PromotionReader, raise_for_faults
 from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.entities.linker import EntityLinker
+from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.subjects import with_subject_relations
 from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
 from mnemolog.streams.stages.match import MatchStage
@@ -66,7 +67,7 @@ class Promoter:
             if not statements:
                 result = CommandResult(outcome="done", detail=_detail(envelope, payload, found, 0))
                 return CommandOutcome(result=result, thresholds=thresholds)
-            decision, turn = await self._decide(envelope, statements, policy, thresholds, latest_end, now)
+            decision, turn, named = await self._decide(envelope, statements, policy, thresholds, latest_end, now)
         except CommandRefusedError as refusal:
             result = CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
             return CommandOutcome(result=result, thresholds=thresholds)
@@ -88,6 +89,7 @@ class Promoter:
             thresholds=thresholds,
             follow_up=follow_up,
             user_names=turn.user_names,
+            named=named,
         )
 
     async def _decide(  # noqa: PLR0917 -- all of it belongs to the one decision
@@ -98,21 +100,21 @@ class Promoter:
         thresholds: Thresholds,
         latest_end: datetime | None,
         now: datetime,
-    ) -> tuple[TurnDecision, MatchedFacts]:
-        """The decision on as many of the statements as one commit takes, as a turn of these.
+    ) -> tuple[TurnDecision, MatchedFacts, TurnEntities | None]:
+        """The decision on as many of the statements as one commit takes, as a turn of these with its entities.
 
         Raises `CommandRefusedError` where a single one does not fit.
         """
         while True:
             turn = await self._turn_of(envelope, statements, policy)
-            named = await self.linker.find(turn, [matched.fact for matched in turn.facts])
+            named = await self.linker.find_promoted(turn)
             turn = with_subject_relations(turn, named) if named else turn
             first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
             is_late = latest_end is not None and first_said < latest_end
             decision = await self.turn_decider.decide(turn, policy, thresholds, is_late=is_late, now=now, named=named)
             size = sum(len(event.model_dump_json().encode()) + 1 for event in decision.events)
             if size <= self.max_commit_bytes:
-                return decision, turn
+                return decision, turn, named
             if len(statements) == 1:
                 detail = f"the events of one fact take {size} bytes, and one commit {self.max_commit_bytes}"
                 raise CommandRefusedError("invalid_command", detail)

@@ -179,7 +179,7 @@ class ResolveStage:
             return self._end_commit(envelope, limit_end(hit), attempt, step)
         if done.follow_up is not None:
             await self.commands.publish(done.follow_up)  # before the commit that names it: no crash loses it
-        named = await self.turns.linker.events_of_command(envelope, events)
+        named = await self.turns.linker.events_of_command(envelope, events, done.named)
         changes = numbered(result.entity_changes, envelope, first=len(events) + len(named))
         return commit_of(
             envelope,

@@ -80,10 +80,7 @@ VARIANTS: Final[Mapping[str, dict[str, Any]]] = {
 }
 """The settings of each; those of `WITHOUT_ENTITIES` run in a process without the functions for entities, too."""
 WITHOUT_ENTITIES: Final = frozenset({"no entities and relations", TURN_ALONE})
-ENTITY_READERS: Final = (
-    *("sentence_entities", "value_entities", "names_heard", "value_relations", "stated_aliases", "stated_members"),
-    *("ended_relations", "ended_values"),
-)
+ENTITY_READERS: Final = ("sentence_entities", "value_entities", "value_relations")
 RELATIONS_ASKED: Final = "\nrelations: "
 """What a prompt has that asks for relations."""
 _TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'mnemolog'"

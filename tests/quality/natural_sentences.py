@@ -1,8 +1,9 @@
 """`python -m tests.quality.natural_sentences`: how much of what people say in their own way is kept, and how truly.
 
 Every person says their sentences in their order, a turn each, in a scope of their own, to the real pipeline with the
-offline provider. The rules were mended after the sentences of `natural/seen/` had been measured; those of
-`natural/unseen/` were written when the rules were finished. Ends with 1 where a rate is worse than its limit.
+offline provider. The rules were mended after the sentences of `natural/seen/` and `natural/dialogues/` had been
+measured; those of `natural/unseen/` were written when the rules were finished. Ends with 1 where a rate is worse than
+its limit.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ from tests.support.harnesses.in_process_pipeline import InProcessPipeline
 FOLDER: Final = Path(__file__).with_name("natural")
 LEAST_KEPT: Final = 0.95  # of the statements
 MOST_WRONG: Final = 0.02  # of the stored facts
-SPLITS: Final = ("seen", "unseen")
+SPLITS: Final = ("seen", "unseen", "dialogues")
 COVERED: Final = 0.85  # of a sentence's letters: a filler may go
 DECIDED_AFTER: Final = timedelta(seconds=5)
 _ROWS: Final[LiteralString] = "SELECT fact_id, status, text, key, value, source_id FROM facts WHERE user_id = %s"
@@ -38,16 +39,18 @@ _ROWS: Final[LiteralString] = "SELECT fact_id, status, text, key, value, source_
 class NaturalSentence(Record):
     """One sentence as a turn.
 
-    `keep`: it states something. `slots` are the values that it may fill, by key; any other value in a slot is wrong.
-    `ends` are the places, from 0, of this person's earlier sentences whose facts it may rightly end.
+    `keep`: it states something; None: it may be kept or not. `asked` is what the assistant said before it. `slots` are
+    the values that it may fill, by key; any other value in a slot is wrong. `ends` are the places, from 0, of this
+    person's earlier sentences whose facts it may rightly end.
     """
 
     person: Text
     language: Annotated[str, Field(pattern=r"^[a-z]{2}$")]
     speaker: Text
     occurred_at: Timestamp
+    asked: Text | None = None
     text: Text
-    keep: bool
+    keep: bool | None = None
     slots: Mapping[Slot, tuple[Text, ...]] = Field(default_factory=dict)
     ends: tuple[Count, ...] = ()
 
@@ -87,21 +90,24 @@ class NaturalResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NaturalScore:
-    """The rates over some people, and the sentences that fail, a line each."""
+    """The rates over some people, and the sentences that fail, a line each. `wrong_slots` are of the keyed facts."""
 
     kept: Share
     wrong_facts: Share
+    wrong_slots: Share
     wrong_overwrites: Share
     failures: Sequence[str]
 
     def complaints(self) -> list[str]:
         """What is worse than its limit."""
-        found = [f"kept {self.kept}, at least {LEAST_KEPT:.0%}"] if self.kept.rate < LEAST_KEPT else []
+        found = [f"kept {self.kept}, at least {LEAST_KEPT:.0%}"] if self.kept.of and self.kept.rate < LEAST_KEPT else []
         found += [f"wrong facts {self.wrong_facts}, at most {MOST_WRONG:.0%}"] * (self.wrong_facts.rate > MOST_WRONG)
+        found += [f"wrong slots {self.wrong_slots}, none may be"] * (self.wrong_slots.count > 0)
         return found + [f"wrong overwrites {self.wrong_overwrites}, none may be"] * (self.wrong_overwrites.count > 0)
 
     def __str__(self) -> str:
-        return f"kept {self.kept}, wrong facts {self.wrong_facts}, wrong overwrites {self.wrong_overwrites}"
+        wrong = f"facts {self.wrong_facts}, slots {self.wrong_slots}, overwrites {self.wrong_overwrites}"
+        return f"kept {self.kept}, wrong: {wrong}"
 
 
 def load(folder: Path = FOLDER) -> list[NaturalSentence]:
@@ -117,10 +123,11 @@ async def run_people(pipeline: InProcessPipeline, sentences: Sequence[NaturalSen
         user, said = f"natural-{person}", list(some)
         commits, now = [], said[0].occurred_at
         for place, sentence in enumerate(said):
+            asked = [Message(role="assistant", content=sentence.asked)] if sentence.asked else []
             turn = Turn(
                 turn_id=f"{user}/{place}",
                 scope=Scope(user_id=user),
-                messages=(Message(role="user", content=sentence.text),),
+                messages=(*asked, Message(role="user", content=sentence.text)),
                 occurred_at=sentence.occurred_at,
                 speaker=sentence.speaker,
             )
@@ -135,7 +142,7 @@ async def run_people(pipeline: InProcessPipeline, sentences: Sequence[NaturalSen
 def score(results: Sequence[NaturalResult]) -> NaturalScore:
     """The rates: what is kept of the statements, wrong of the facts that are held, and wrong of the overwrites."""
     failures: list[str] = []
-    kept, wrong, overwrites, wrong_overwrites = [], [], 0, 0
+    kept, wrong, wrong_slots, overwrites, wrong_overwrites = [], [], [], 0, 0
     for result in results:
         ended_rightly = {place for sentence in result.said for place in sentence.ends}
         for place, (sentence, commit) in enumerate(zip(result.said, result.commits, strict=True)):
@@ -151,11 +158,13 @@ def score(results: Sequence[NaturalResult]) -> NaturalScore:
                 origin = result.said[fact.place]
                 allowed = [value.casefold() for value in origin.slots.get(fact.key or "", ())]
                 may_fill = fact.key is None or (fact.value or "").casefold() in allowed
-                wrong.append(not origin.keep or not may_fill)
+                wrong.append(origin.keep is False or not may_fill)
+                wrong_slots += [not may_fill] if fact.key else []
                 failures += [f"wrong fact {fact.text!r} ({fact.key}): {origin}"] if wrong[-1] else []
     return NaturalScore(
         kept=Share(of=len(kept), count=sum(kept)),
         wrong_facts=Share(of=len(wrong), count=sum(wrong)),
+        wrong_slots=Share(of=len(wrong_slots), count=sum(wrong_slots)),
         wrong_overwrites=Share(of=overwrites, count=wrong_overwrites),
         failures=failures,
     )

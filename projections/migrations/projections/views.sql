@@ -626,7 +626,7 @@ CROSS JOIN LATERAL unnest(member.possible_twins) AS named (entity_id)
 INNER JOIN entities AS registered ON named.entity_id = registered.entity_id
 INNER JOIN entities AS twin ON registered.head_id = twin.entity_id
 WHERE twin.status = 'active' AND twin.entity_id <> member.head_id
-GROUP BY member.head_id, twin.entity_id;
+GROUP BY member.head_id, twin.entity_id, twin.shown_name;
 COMMENT ON VIEW current_entity_twins IS
 'The entities that may be the same as another one, as both are now, and whether readers see them.';
 

@@ -65,8 +65,8 @@ class Storyteller:
         return await self.say(NEW, action, **fields)
 
     async def hold(self) -> Commit:
-        """A contradiction that is held back, because the known fact is too sure."""
-        commit = await self.overwrite("CONTRADICT")
+        """A contradiction that is held back, because the known fact is surer."""
+        commit = await self.overwrite("CONTRADICT", certainty="strong")
         assert commit.events[0].event == "fact_pending"
         return commit
 
@@ -106,8 +106,7 @@ async def model_overwrites(one: Storyteller) -> None:
 
 
 async def contradicted(one: Storyteller) -> None:
-    await one.say(OLD, certainty="strong")
-    await one.say(NEW, "CONTRADICT")
+    assert (await one.overwrite("CONTRADICT")).events[0].event == "fact_contradicted"
 
 
 async def announced_and_timed(one: Storyteller) -> None:

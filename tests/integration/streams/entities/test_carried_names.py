@@ -133,3 +133,22 @@ async def test_a_raw_or_imported_text_names_whom_the_scope_knows_for_certain(peo
     assert await named(people, imported) == {"Alice": "subject", "Ana Keller": "mention"}
     await people.undo(raw)
     assert await people.is_rebuilt_equal()
+
+
+async def test_a_promoted_fact_is_about_whom_its_original_is_about(people: NamedPeople) -> None:
+    """A model replaces whatever it is asked about; only the home of the very person may end."""
+    people.model.judge = lambda one: decision_json(one.number, "REPLACE", *(label for label, _ in one.candidates))
+    home: dict[str, Any] = {"key": "home_city", "single_valued": True}
+
+    async def say_home(who: str, city: str, scope: Scope, told: str | None = None) -> Commit:
+        person = [{"name": told or who, "type": "person", "role": "subject"}]
+        text = f"{who} lives in {city}"
+        return await people.say(text, subject=told or who, entities=person, value=city, scope=scope, **home)
+
+    await say_home("My brother Tom", "Bern", ALICE, "my brother Tom")
+    await say_home("Tom from work", "Basel", RUN)
+    moved = await say_home("Tom", "Oslo", RUN)
+    promoted = await people.order(Promote(source=RUN, fact_ids=(fact_id_at(moved),)), ALICE)
+    assert [event.event for event in promoted.events] == ["fact_added"]
+    rows = await people.rows("SELECT text FROM facts WHERE run_id = '' AND status = 'active' ORDER BY recorded_at")
+    assert rows == [("My brother Tom lives in Bern",), ("Tom lives in Oslo",)]

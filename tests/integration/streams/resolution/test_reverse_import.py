@@ -18,6 +18,7 @@ CONVERSATIONS = (
     ("I live in Rome now.", "I relocated to Bonn.", "I live in Oslo now."),
     ("I no longer live in Rome.", "I live in Rome now.", "I relocated to Bonn."),
     ("I started working at Bosch.", "I work at Acme now as a nurse."),
+    ("I work at Acme now as a nurse.", "I work at Acme now."),
     ("I started working at Bosch.", "I work at Acme now.", "I left Acme."),
     ("I work at Acme now.", "I left Acme.", "I work at Acme now."),
     ("I work at Acme now as a nurse.", "I started working at Bosch.", "I work at Acme now."),
@@ -62,11 +63,3 @@ async def told_in_both_orders(database: str, *conversations: Sequence[str]) -> l
 async def test_backwards_comes_to_the_same_active_facts(database: str) -> None:
     found = await told_in_both_orders(database, *CONVERSATIONS)
     assert {texts: one for texts, one in zip(CONVERSATIONS, found, strict=True) if one[0] != one[1]} == {}
-
-
-@pytest.mark.xfail(strict=True, reason="equal words in less detail are a repetition backwards, and a new fact in order")
-async def test_backwards_less_detail_is_the_same(database: str) -> None:
-    ((forwards, backwards),) = await told_in_both_orders(
-        database, ("I work at Acme now as a nurse.", "I work at Acme now.")
-    )
-    assert forwards == backwards

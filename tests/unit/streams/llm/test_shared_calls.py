@@ -21,7 +21,7 @@ from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
-from mnemolog.streams.llm.ports import Prompt, Reply, SharedPrompt, Usage
+from mnemolog.streams.llm.ports import ExtractionTask, Prompt, Reply, SharedPrompt, TaskPrompt, Usage
 from mnemolog.streams.stages.background import Place
 from mnemolog.streams.stages.shared_calls import CallWait
 from tests.support.harnesses.shared_queue import (
@@ -62,11 +62,24 @@ async def test_an_answer_in_a_turn_of_its_own_is_read_with_its_question() -> Non
     assert "> assistant: Where do you live?" in queue.model.calls[0].messages[1].content
 
 
+class Moody(CountingModel):
+    """Tells the mood of each turn by a word of it."""
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        reply = await super().complete(prompt)
+        told = json.loads(reply.text)
+        parts = told["turns"] if isinstance(prompt, SharedPrompt) else [told]
+        tasks = prompt.tasks if isinstance(prompt, SharedPrompt) else [cast("TaskPrompt", prompt).task]
+        for part, task in zip(parts, cast("Sequence[ExtractionTask]", tasks), strict=True):
+            said = task.turn.messages[-1].content
+            emotion = next((name for word, name in (("happy", "joy"), ("furious", "anger")) if word in said), "neutral")
+            part["mood"] = {"emotion": emotion, "intensity": 0.5, "energy": "medium"}
+        return replace(reply, text=json.dumps(told))
+
+
 async def test_each_turn_has_its_own_mood() -> None:
     said = ("I am so happy about my new flat!", "I work at Acme.", "I am furious, my bike was stolen!")
-    shared, single = (
-        Queue(CountingModel(), rules, detect_mood=True) for rules in (RULES, replace(RULES, call_turns=1))
-    )
+    shared, single = (Queue(Moody(), rules, detect_mood=True) for rules in (RULES, replace(RULES, call_turns=1)))
     moods = [one.steps[-1].mood for one in await shared.run(turns(*said))]
     assert (shared.model.turns, len(set(moods))) == ([3], 3)
     assert moods == [one.steps[-1].mood for one in await single.run(turns(*said))]
@@ -75,7 +88,7 @@ async def test_each_turn_has_its_own_mood() -> None:
 
 
 async def test_a_reply_to_a_complaint_without_a_mood_leaves_that_of_the_reply_before() -> None:
-    class Moodless(CountingModel):
+    class Moodless(Moody):
         async def complete(self, prompt: Prompt) -> Reply:
             reply = await super().complete(prompt)
             told = json.loads(reply.text)

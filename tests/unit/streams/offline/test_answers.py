@@ -21,28 +21,16 @@ def asked(question: str, answer: str) -> tuple[list[str], list[str | None]]:
     return within
 
 
-KNOWN = [
-    ("Where do you live?", "Berlin.", "Ana lives in Berlin."),
-    ("Nice! And where do you live now?", "In Berlin", "Ana lives in Berlin."),
-    ("When is your birthday?", "June 14", "Ana's birthday is June 14."),
-    ("What are you allergic to?", "Nuts", "Ana is allergic to Nuts."),
-    ("Are you vegetarian or vegan?", "Vegan.", "Ana is Vegan."),
-    ("Where do you live?", "I live in Bern.", "Ana lives in Bern."),
-]
-
-
-@pytest.mark.parametrize(("question", "answer", "text"), KNOWN)
-def test_an_answer_of_known_words_fills_a_slot(question: str, answer: str, text: str) -> None:
-    assert asked(question, answer) == ([text], [])
-
-
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        *(("Where do you live?", said) for said in ("Bern", "Everywhere.", "Not in Berlin.", "With my parents")),
+        *(("Where do you live?", said) for said in ("Berlin.", "In Berlin", "Everywhere.", "With my parents")),
         *(("What's your name?", said) for said in ("Mia", "Nobody.", "Doctor Who")),
         *(("Where do you work?", said) for said in ("Retired.", "At night", "Acme until May")),
         ("What is your dog called?", "Rex"),
+        ("When is your birthday?", "June 14"),
+        ("What are you allergic to?", "Nuts"),
+        ("Are you vegetarian or vegan?", "Vegan."),
         ("Are you vegan?", "Yes, I am."),
         ("Are you vegan?", "No."),
         ("So you live in Rome, right?", "Right."),
@@ -57,6 +45,10 @@ def test_another_answer_is_kept_with_its_question(question: str, answer: str) ->
     (fact,), omitted = read_turn(turn(Message(role="assistant", content=question), user(answer), speaker="Ana"))
     assert (fact.key, omitted) == (None, [])
     assert fact.text in {f'Ana, asked "{question}": {answer}', f"Ana: {answer}"}
+
+
+def test_a_whole_sentence_is_read_as_if_nothing_had_been_asked() -> None:
+    assert asked("Where do you live?", "I live in Bern.") == (["Ana lives in Bern."], [])
 
 
 def test_no_denies_the_question() -> None:

@@ -5,7 +5,7 @@
 import pytest
 
 from mnemolog.schemas.provenance import OmissionReason
-from mnemolog.streams.offline.sentences import MAX_MESSAGE, MAX_SENTENCE, Sentence, sentences
+from mnemolog.streams.offline.sentences import MAX_LISTED, MAX_MESSAGE, MAX_SENTENCE, Sentence, sentences
 
 OMITTED: dict[OmissionReason, list[str]] = {
     "question": [
@@ -171,6 +171,11 @@ COPIED = [
     "2026-11-27 10:31 INFO I live in Oslo now",
     "ERROR cannot find my home",
     "$ ls -l home",
+    "// I live in Oslo now",
+    "# I live in Oslo now",
+    "Otto - 10:31\nI live in Oslo now",
+    "My friend wrote me this:\nI live in Oslo now",
+    "Otto: where do you live?\notto: I live in Oslo now",
     "SELECT home FROM people",
 ]
 OWN = [
@@ -204,7 +209,7 @@ def test_only_the_copied_lines_are_left_out() -> None:
 def test_a_long_sentence_is_cut_at_a_word_and_its_rest_is_listed() -> None:
     kept, rest = sentences("word " * 200)
     assert (len(kept.text), kept.omitted) == (MAX_SENTENCE - 1, None)
-    assert (rest.text[:9], rest.text[-23:], rest.omitted) == ("word word", "… (199 characters more)", "too_long")
+    assert (rest.text[:9], len(rest.text), rest.omitted) == ("word word", MAX_LISTED, "too_long")
 
 
 def test_a_long_message_is_cut_at_a_sentence_and_its_rest_is_listed() -> None:
