@@ -12,7 +12,7 @@ from tests.support.harnesses.in_process_pipeline import in_process_pipeline
 
 pytestmark = pytest.mark.postgres
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
-DOG, CAR, HAMSTER = ("My dog died.", "I sold my car.", "My hamster died.")
+DOG, HAMSTER = ("My dog died.", "My hamster died.")
 ACME, ROME = ("I don't work at Acme anymore.", "I don't live in Rome anymore.")
 
 
@@ -21,7 +21,6 @@ ACME, ROME = ("I don't work at Acme anymore.", "I don't live in Rome anymore.")
     [
         (("I have a dog called Rex.", DOG, "I have a dog called Max.", DOG), ["Rex", "Max"], []),
         (("I have a hamster called Pip.", HAMSTER, "I have a hamster called Pip.", HAMSTER), ["Pip", "Pip"], []),
-        (("I have a car.", CAR, "I have a car.", CAR), ["have a car", "have a car"], []),
         (("I work at Acme.", ACME, "I work at Acme again.", ACME), ["works at Acme", "works at Acme"], []),
         (("I live in Rome.", ROME, "I live in Rome again.", ROME), ["lives in Rome", "lives in Rome"], []),
         (("I have a dog called Rex.", DOG, DOG), ["Rex"], []),
