@@ -436,8 +436,9 @@ class MemoryClient:
         """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
 
         The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`, and a list
-        is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` undoes
-        those too. An undo is undone by the id of its command. Whose event or turn it is need not be named.
+        is returned. A prompt version stands for its variants too: "extract-6" for "extract-6-turns-1". Where later
+        decisions build on it the undo is rejected with their list, or with `cascade` undoes those too. An undo is
+        undone by the id of its command. Whose event or turn it is need not be named.
         """
 
     @overload
