@@ -72,10 +72,9 @@ def _entity_sentence(linked: LinkedEntity) -> str:
     if linked.said is None:
         return f"its {linked.role} is {linked.name}, the user"
     names = ", ".join(linked.compared)
-    others = f"; compared by meaning, it may be {names}" if linked.compared_by else f", and not {names}"
     why = f": {linked.reason}" if linked.reason else ""
     found = f'its {linked.role} is {linked.name}: "{linked.said}" {_STEP_PHRASES[linked.step]}'
-    return f"{found}{others if names else ''}{why}"
+    return f"{found}{f', and not {names}' if names else ''}{why}"
 
 
 _STEP_PHRASES: Final[Mapping[ResolutionStep, str]] = {

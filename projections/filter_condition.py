@@ -14,7 +14,6 @@ from mnemolog.schemas.scope import SCOPE_FIELDS
 _COLUMNS: Final[Mapping[str, str]] = {
     "id": "fact_id",
     "memory": "text",
-    "categories": "category",
     "created_at": "recorded_at",
     "updated_at": "state_since",
     "entity": "subject",
@@ -113,10 +112,19 @@ class _Conditions:
                     yield self._of_metadata(path.split("."), operator, getattr(operators, operator))
         else:
             for operator in _given(asked):
+                if name == "categories":
+                    yield self._of_categories(operator, getattr(asked, operator))
+                    continue
                 column = self._field(name, is_compared=operator != "exists")
-                # A fact has one category: a list with it as its member contains what it equals.
-                is_category = name == "categories" and operator == "contains"
-                yield self._compared(column, "eq" if is_category else operator, getattr(asked, operator))
+                yield self._compared(column, operator, getattr(asked, operator))
+
+    def _of_categories(self, operator: str, value: Any) -> Composable:
+        """Whether one of them is what is asked for: a list contains what its member equals."""
+        if operator in _NEGATIONS:
+            return _NO_PART.format(conditions=self._of_categories(_NEGATIONS[operator], value))
+        one = self._compared(Identifier("given", "category"), "eq" if operator == "contains" else operator, value)
+        given = SQL("unnest(f.category || f.more_categories) AS given (category)")
+        return SQL("EXISTS (SELECT FROM {given} WHERE {one})").format(given=given, one=one)
 
     def _of_metadata(self, path: list[str], operator: str, value: Any) -> Composable:
         place = self._parameter(path)

@@ -96,6 +96,7 @@ Identifier = Annotated[
     AfterValidator(_identifier),
 ]
 Metadata = Annotated[dict[str, Any], AfterValidator(_storable_json)]
+Json = Annotated[Any, AfterValidator(_storable_json)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Count = Annotated[int, Field(ge=0)]
 Timestamp = Annotated[AwareDatetime, AfterValidator(_check_year)]

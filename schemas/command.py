@@ -6,10 +6,18 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Metadata, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Json, Metadata, Record, Text, Timestamp, Versioned
 from mnemolog.schemas.entities import MAX_MERGED, MAX_MOVED, EntityName, EntityType
 from mnemolog.schemas.events import ConflictAction
-from mnemolog.schemas.facts import DEFAULT_IMPORTANCE, ActionHint, Authority, Certainty, Slot
+from mnemolog.schemas.facts import (
+    DEFAULT_IMPORTANCE,
+    MAX_MORE_CATEGORIES,
+    ActionHint,
+    Authority,
+    Certainty,
+    MoreCategories,
+    Slot,
+)
 from mnemolog.schemas.filters import GivenFilter
 from mnemolog.schemas.instructions import INSTRUCTIONS_ADVICE
 from mnemolog.schemas.policy import Level, Limits, Policy
@@ -97,15 +105,18 @@ class Edit(Record):
 
     A text that has nothing in common with the old one states another fact: of key, category and all else it has what
     is given. Without `value` the value is read from the new text where that is clear, else the fact has none; "" clears
-    it. Without `metadata` those of the fact stay. `true_from` is since when the new text is true; without it, that is
-    read from a date in whose place the text has another one.
+    it. `value_json` stays with its value. Without `metadata` those of the fact stay. `true_from` is since when the new
+    text is true; without it, that is read from a date in whose place the text has another one.
     """
 
     fact_id: UUID
     text: CommandText
     key: Slot | None = None
     value: Text | None = None
-    category: Slot | None = Field(default=None, exclude_if=lambda category: category is None)
+    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
+    categories: Annotated[tuple[Slot, ...], Field(max_length=MAX_MORE_CATEGORIES + 1)] = Field(
+        default=(), exclude_if=lambda categories: not categories
+    )
     metadata: Metadata | None = Field(default=None, exclude_if=lambda metadata: metadata is None)
     true_from: Timestamp | None = None
 
@@ -276,7 +287,9 @@ class ImportedFact(Record):
     text: Annotated[Text, Field(min_length=1, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
     key: Slot | None = None
     value: Text | None = None
+    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
     category: Slot = "other"
+    more_categories: MoreCategories = ()
     importance: Fraction = DEFAULT_IMPORTANCE
     certainty: Certainty = "explicit"
     confidence: Fraction | None = None

@@ -65,10 +65,6 @@ ResolutionStep = Literal["user", "exact", "alias", "tie", "prefix", "diminutive"
 """What found the entity of a name: it is the user, the name that it was registered by, another one of its names, what
 it is to somebody, a part of its name, a short form, a misspelled one, a model that was asked; or it was not known
 before."""
-Comparison = Literal["embedding"]
-"""How entities were found that a new one may be: by the vectors of their names. Otherwise by the words of these."""
-
-
 SummaryLanguage = Literal["facts", "english"]
 """A summary is in the language that most of its facts are in, or in English."""
 
@@ -160,9 +156,9 @@ class EntityLink(Record):
     """The entity that a fact names in one role, and how it was found.
 
     `name` is how it was said; None where the fact says "the user", or nobody. `compared` are the entities that the
-    name could have meant as well; `compared_by` is how they were found, where that was not by words. `reason` is that
-    of the model that was asked which entity the name means, or what speaks against the compared entities. `type` is
-    what the source says that the entity is, where nobody had said it before.
+    name could have meant as well; `reason` is that of the model that was asked which entity the name means, or what
+    speaks against the compared entities. `type` is what the source says that the entity is, where nobody had said it
+    before.
     """
 
     entity_id: UUID
@@ -171,7 +167,6 @@ class EntityLink(Record):
     step: ResolutionStep
     compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
     reason: NameReason | None = Field(default=None, exclude_if=lambda reason: reason is None)
-    compared_by: Comparison | None = Field(default=None, exclude_if=lambda comparison: comparison is None)
     type: EntityType | None = Field(default=None, exclude_if=lambda kind: kind is None)
 
 

@@ -1,13 +1,14 @@
 """Facts on their way from a turn to the log."""
 
 import hashlib
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Fraction, Identifier, Metadata, Record, Text, Timestamp, normalise
+from mnemolog.schemas.base import Count, Fraction, Identifier, Json, Metadata, Record, Text, Timestamp, normalise
 from mnemolog.schemas.entities import (
     MAX_ENTITIES,
     MAX_RELATIONS,
@@ -65,7 +66,20 @@ CATEGORIES = (
     "professional",
     "other",
 )
+_STRICTEST: Final = ("hard_preference", "health", "finance", "identity", "relationship", "professional", "task_context")
 Slot = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+MAX_MORE_CATEGORIES: Final = 9
+MoreCategories = Annotated[tuple[Slot, ...], Field(max_length=MAX_MORE_CATEGORIES, exclude_if=lambda more: not more)]
+
+
+def ranked_categories(given: Iterable[str]) -> dict[str, Any]:
+    """The fields `category` and `more_categories` of a fact of these categories, the strictest rules first.
+
+    The profile and contexts show a fact by its first one. Those without rules of their own stay in their order.
+    """
+    distinct = [one for one in dict.fromkeys(given) if one != "other"] or ["other"]
+    category, *more = sorted(distinct, key=lambda one: (*_STRICTEST, one).index(one))
+    return {"category": category, "more_categories": tuple(more[:MAX_MORE_CATEGORIES])}
 
 
 class Statement(Record):
@@ -78,7 +92,9 @@ class Statement(Record):
 class ExtractedFact(Statement):
     """One self-contained fact, in the language of the conversation; `search_text` is what is embedded.
 
-    `single_valued` says that its key holds one value at a time although no registry names it. A `retract` ends
+    `single_valued` says that its key holds one value at a time although no registry names it. Filters find it by its
+    `category` and by each of `more_categories`, and a rule for any of them holds for it. `value_json` is the
+    value as an application has it: an import or an edit gives it. A `retract` ends
     something with nothing in its place. `entities` are those that it names, its subject among them where its type is
     known, and `relations` what it says that they are to each other, or with a `retract` no longer are; in the log both
     are events of their own. `unlinked` are names that were left out of `entities`; in the log they are in the step that
@@ -88,7 +104,9 @@ class ExtractedFact(Statement):
     search_text: Text
     key: Slot | None = None
     value: Text | None = None
+    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
     category: Slot = "other"
+    more_categories: MoreCategories = ()
     importance_category: ImportanceCategory | None = None
     importance: Fraction = DEFAULT_IMPORTANCE
     certainty: Certainty = "explicit"
@@ -110,6 +128,10 @@ class ExtractedFact(Statement):
     @property
     def content_hash(self) -> str:
         return content_hash(self.text)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return (self.category, *self.more_categories)
 
 
 class EmbeddedFact(Record):
@@ -138,6 +160,7 @@ class Candidate(Record):
     true_to: Timestamp | None = None
     valid_until: Timestamp | None = None
     category: Slot = "other"
+    more_categories: MoreCategories = ()
     subject: Text | None = None
     excerpt: Text = ""
     status: Literal["active", "pending_confirmation", "ended"] = "active"
@@ -151,6 +174,10 @@ class Candidate(Record):
     subject_relation: Literal["same", "other", "twin"] | None = Field(
         default=None, exclude_if=lambda relation: relation is None
     )
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return (self.category, *self.more_categories)
 
     @property
     def is_of_other_entity(self) -> bool:

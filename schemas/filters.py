@@ -149,8 +149,8 @@ class StructuredAttributes(Record):
 class Filter(Record):
     """Conditions on facts: all have to hold, and of the parts of `OR` one. `NOT` holds where none of its parts does.
 
-    `categories` is the fact's category as a list of one, `entity` its subject. Names inside `metadata` are paths:
-    `address.city` is `city` of the object `address`.
+    `categories` are all that the fact is of, and one of them has to match; `entity` is its subject. Names inside
+    `metadata` are paths: `address.city` is `city` of the object `address`.
     """
 
     AND: "_Parts | None" = None

@@ -1,6 +1,6 @@
 """What an operator has decided for a tenant or a scope: how facts may change, and how much is allowed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Final, Literal
@@ -242,8 +242,8 @@ class EffectivePolicy:
     def is_single_valued(self, key: str | None) -> bool:
         return is_single_valued(key, self.single_valued)
 
-    def is_high_risk(self, category: str, key: str | None) -> bool:
-        return category in self.high_risk or (key is not None and key in self.high_risk)
+    def is_high_risk(self, categories: Iterable[str], key: str | None) -> bool:
+        return not {*categories, key}.isdisjoint(self.high_risk)
 
 
 POLICY_FIELDS: Final = (

@@ -181,7 +181,7 @@ def undo(
     event: Annotated[str | None, id_option("one event (`history` shows their ids)")] = None,
     turn: Annotated[str | None, typer.Option(help="all changes of this turn or command")] = None,
     model: Annotated[str | None, typer.Option(help="what this model decided")] = None,
-    prompt: Annotated[str | None, typer.Option("--prompt-version", help="what was decided under it")] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt-version", help="what it, or a variant of it, decided")] = None,
     since: Annotated[datetime | None, time_option("for a model or prompt version: from this time")] = None,
     until: Annotated[datetime | None, time_option("up to this time; now unless given")] = None,
     cascade: Annotated[bool, typer.Option("--cascade", help="undo later decisions that build on it too")] = False,

@@ -3,7 +3,7 @@
 How every command is published, and the commands about facts and whole scopes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from types import EllipsisType
@@ -338,8 +338,9 @@ class ScopeCommandMixin(CommandBase):
         """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
 
         The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`, and a list
-        is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` undoes
-        those too. An undo is undone by the id of its command. Whose event or turn it is need not be named.
+        is returned. A prompt version stands for its variants too: "extract-6" for "extract-6-turns-1". Where later
+        decisions build on it the undo is rejected with their list, or with `cascade` undoes those too. An undo is
+        undone by the id of its command. Whose event or turn it is need not be named.
         """
         aim: dict[str, Any] = {"event_id": event_id, "source_id": turn_id, "cascade": cascade}
         decided = {"model": model, "prompt_version": prompt_version, "since": since, "until": until}
@@ -439,7 +440,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
@@ -452,7 +453,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
@@ -464,19 +465,19 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = None,
         value: str | EllipsisType | None = ...,
-        category: str | None = None,
+        categories: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt | WriteResult:
         """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
 
-        Key, category and metadata stay unless given; of key and category nothing stays where the new text has nothing
-        in common with the old one. Without `value` its value is read from the new text where the two texts differ in
-        the value alone, and cleared where that is not clear; None clears it. The id may be that of a former version:
-        what took its place is updated, and the `notes` of the result say so.
+        Key, categories and metadata stay unless given; of key and categories nothing stays where the new text has
+        nothing in common with the old one. Without `value` its value is read from the new text where the two texts
+        differ in the value alone, and cleared where that is not clear; None clears it. The id may be that of a former
+        version: what took its place is updated, and the `notes` of the result say so.
         """
-        edit = as_edit(fact_id, text, value, key=key, category=category, metadata=metadata)
+        edit = as_edit(fact_id, text, value, key=key, categories=categories, metadata=metadata)
         return await self._issue("update", arguments, wait, edits=[edit])
 
     @overload
@@ -492,7 +493,7 @@ class FactCommandMixin(CommandBase):
     ) -> CommandReceipt | WriteResult:
         """Update up to 100 facts of a scope, all or none.
 
-        An edit has fact_id, text, and perhaps key, value, category and metadata, as in `update`.
+        An edit has fact_id, text, and perhaps key, value, categories and metadata, as in `update`.
         """
         return await self._issue("update", arguments, wait, edits=as_edits(edits))
 
@@ -554,7 +555,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,
@@ -569,7 +570,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,
@@ -583,7 +584,7 @@ class FactCommandMixin(CommandBase):
         *,
         key: str | None = None,
         value: str | EllipsisType | None = ...,
-        category: str | None = None,
+        categories: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         true_from: When | None = None,
         ended_at: When | None = None,
@@ -596,7 +597,7 @@ class FactCommandMixin(CommandBase):
         The new one is true since `true_from`; without it since the old one was, or since the date that its text has in
         the place of another one. What the old one had ended, ends with the beginning of the new one.
         """
-        edit = as_edit(fact_id, text, value, key=key, category=category, metadata=metadata) | (
+        edit = as_edit(fact_id, text, value, key=key, categories=categories, metadata=metadata) | (
             {} if true_from is None else {"true_from": true_from}
         )
         return await self._issue("correct", arguments, wait, edit=edit, ended_at=ended_at)

@@ -25,7 +25,7 @@ from mnemolog.client.records import CommandDraft, build_command
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import MEMORY_NAMES
 from mnemolog.schemas.command import Command, ImportedFact
-from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.facts import FactStatus, ranked_categories
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 MAX_LINE_BYTES: Final = 1 << 21
@@ -115,10 +115,10 @@ class LineReader:
         given = {name: value for name, value in self.ids.items() if value is not None or name == "tenant"}
         ids = {name: fact.get(name) for name in SCOPE_FIELDS} | given
         exported = {own: fact.get(other) for own, other in _OTHER_NAMES.items()}
-        if isinstance(categories := exported["category"], list):
-            exported["category"] = categories[0] if categories else None
         stated = {own: value for own, value in exported.items() if value is not None}
         stated |= {name: fact[name] for name in _OWN_NAMES if name in fact}
+        if isinstance(categories := exported["category"], list) and all(isinstance(one, str) for one in categories):
+            stated |= ranked_categories(categories)
         metadata = fact.get("metadata")
         draft = CommandDraft(
             command_id=_command_id(fact, ids, stated),

@@ -1,7 +1,7 @@
 """The blocking client, for programs without an event loop. This file is written by `make generate`."""
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from types import EllipsisType
 from typing import IO, Any, Literal, Self, Unpack, overload
@@ -436,8 +436,9 @@ class MemoryClient:
         """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
 
         The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`, and a list
-        is returned. Where later decisions build on it the undo is rejected with their list, or with `cascade` undoes
-        those too. An undo is undone by the id of its command. Whose event or turn it is need not be named.
+        is returned. A prompt version stands for its variants too: "extract-6" for "extract-6-turns-1". Where later
+        decisions build on it the undo is rejected with their list, or with `cascade` undoes those too. An undo is
+        undone by the id of its command. Whose event or turn it is need not be named.
         """
 
     @overload
@@ -531,17 +532,17 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         wait: Literal[False] = ...,
         **arguments: Unpack[CommandArgs],
     ) -> CommandReceipt:
         """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
 
-        Key, category and metadata stay unless given; of key and category nothing stays where the new text has nothing
-        in common with the old one. Without `value` its value is read from the new text where the two texts differ in
-        the value alone, and cleared where that is not clear; None clears it. The id may be that of a former version:
-        what took its place is updated, and the `notes` of the result say so.
+        Key, categories and metadata stay unless given; of key and categories nothing stays where the new text has
+        nothing in common with the old one. Without `value` its value is read from the new text where the two texts
+        differ in the value alone, and cleared where that is not clear; None clears it. The id may be that of a former
+        version: what took its place is updated, and the `notes` of the result say so.
         """
 
     @overload
@@ -552,7 +553,7 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         wait: float,
         **arguments: Unpack[CommandArgs],
@@ -563,7 +564,7 @@ class MemoryClient:
     ) -> CommandReceipt:
         """Update up to 100 facts of a scope, all or none.
 
-        An edit has fact_id, text, and perhaps key, value, category and metadata, as in `update`.
+        An edit has fact_id, text, and perhaps key, value, categories and metadata, as in `update`.
         """
 
     @overload
@@ -610,7 +611,7 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,
@@ -632,7 +633,7 @@ class MemoryClient:
         *,
         key: str | None = ...,
         value: str | EllipsisType | None = ...,
-        category: str | None = ...,
+        categories: Sequence[str] = ...,
         metadata: Mapping[str, Any] | None = ...,
         true_from: When | None = ...,
         ended_at: When | None = ...,

@@ -25,7 +25,7 @@ from mnemolog.projections.queries.trace import (
 from mnemolog.projections.queries.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities import Comparison, ResolutionStep, Role
+from mnemolog.schemas.entities import ResolutionStep, Role
 from mnemolog.schemas.entity_events import FactLinked
 from mnemolog.schemas.events import FactsMerged, MemoryEvent
 
@@ -162,10 +162,8 @@ class EntityDecision:
 class LinkedEntity:
     """An entity that a fact names: `said` is how, None for "the user"; `step` found it among `compared` others.
 
-    These were found by their words, or by `compared_by`.
-
-    `reason` is that of the model, where it was asked which entity the name means. `changes` are what
-    persons decided about it since: renames, merges, splits and others, the oldest first.
+    `reason` is that of the model, where it was asked which entity the name means, or what speaks against the others.
+    `changes` are what persons decided about it since: renames, merges, splits and others, the oldest first.
     """
 
     entity_id: UUID
@@ -174,7 +172,6 @@ class LinkedEntity:
     said: str | None
     step: ResolutionStep
     compared: list[str]
-    compared_by: Comparison | None = None
     changes: list[EntityDecision] = field(default_factory=list)
     reason: str | None = None
 
@@ -275,7 +272,6 @@ async def _linked_entities(
             said=link.name,
             step=link.step,
             compared=[names[other] for other in link.compared if other in names],
-            compared_by=link.compared_by,
             changes=changes.get(link.entity_id, []),
             reason=link.reason,
         )

@@ -69,7 +69,9 @@ class Fact:
     text: str
     key: str | None
     value: str | None
+    value_json: Any = None
     category: str
+    more_categories: list[str] = field(default_factory=list)
     importance: float
     certainty: str
     confidence: float
@@ -113,7 +115,7 @@ class Fact:
 
     @property
     def categories(self) -> list[str]:
-        return [self.category]
+        return [self.category, *self.more_categories]
 
     @property
     def created_at(self) -> datetime:

@@ -35,7 +35,7 @@ END
 -- The columns of a candidate: a fact `f` that was `found`. Its excerpt has the words with which it began: where a
 -- repetition has moved the beginning back, those of the repetition.
 f.fact_id, found.similarity, f.text, f.content_hash, f.key, f.value, f.confidence, f.true_from, f.true_to,
-f.valid_until, f.category, f.subject,
+f.valid_until, f.category, f.more_categories, f.subject,
 CASE
     WHEN f.true_from < f.said_at AND f.true_from IS DISTINCT FROM f.event_time
         THEN coalesce((

@@ -1,13 +1,17 @@
 -- name: decided
 -- What is in effect, was decided in [since, until), and by a model or a prompt version, or extracted by it, or is of a
--- turn in which it found whom a name means.
+-- turn in which it found whom a name means. A prompt version stands for its variants too: extract-6-turns-1 is extract-6
+-- for several turns of one call.
 happened.decided_at >= %(since)s
 AND happened.decided_at < %(until)s
 AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = happened.event_id)
 AND (
     (
         (%(model)s::text IS NULL OR happened.model = %(model)s)
-        AND (%(prompt_version)s::text IS NULL OR happened.prompt_version = %(prompt_version)s)
+        AND (
+            %(prompt_version)s::text IS NULL
+            OR starts_with(happened.prompt_version || '-', %(prompt_version)s || '-')
+        )
     )
     OR EXISTS (
         SELECT
@@ -22,7 +26,8 @@ AND (
             AND (%(model)s::text IS NULL OR step ->> 'model' = %(model)s)
             AND (
                 %(prompt_version)s::text IS NULL
-                OR %(prompt_version)s IN (step ->> 'prompt_version', step ->> 'instructions')
+                OR starts_with((step ->> 'prompt_version') || '-', %(prompt_version)s || '-')
+                OR step ->> 'instructions' = %(prompt_version)s
             )
     )
 )

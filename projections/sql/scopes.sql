@@ -6,7 +6,7 @@ FROM facts AS f
 WHERE f.status IN ('active', 'pending_confirmation')
     AND {scope}
     AND (%(key)s::text IS NULL OR f.key = %(key)s)
-    AND (%(category)s::text IS NULL OR f.category = %(category)s)
+    AND (%(category)s::text IS NULL OR %(category)s = ANY(f.category || f.more_categories))
     AND {filter}
 UNION
 SELECT {{scope_ids of_turns}}

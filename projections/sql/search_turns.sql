@@ -25,6 +25,7 @@ EXISTS (
             NULL::text AS key,
             NULL::text AS value,
             NULL::text AS category,
+            NULL::text [] AS more_categories,
             NULL::text AS status,
             NULL::text AS subject,
             NULL::float8 AS importance,

@@ -401,7 +401,7 @@ FROM facts AS f
 WHERE {{in_scope f}}
     AND f.status IN ('active', 'pending_confirmation')
     AND (%(key)s::text IS NULL OR f.key = %(key)s)
-    AND (%(category)s::text IS NULL OR f.category = %(category)s)
+    AND (%(category)s::text IS NULL OR %(category)s = ANY(f.category || f.more_categories))
     AND {filter}
 ORDER BY f.recorded_at, f.ordinal, f.fact_id
 LIMIT %(limit)s;

@@ -215,7 +215,13 @@ FACTS: Final = Table[FactRow](
         ("search_text", "text", "fact.search_text"),
         ("key", "text", "fact.key"),
         ("value", "text", "fact.value"),
+        (
+            "value_json",
+            "jsonb",
+            lambda row: None if row.fact.value_json is None else jsonb(to_json(row.fact.value_json)),
+        ),
         ("category", "text", "fact.category"),
+        ("more_categories", "text[]", lambda row: list(row.fact.more_categories)),
         ("importance_category", "text", "fact.importance_category"),
         ("importance", "float8", "fact.importance"),
         ("certainty", "text", "fact.certainty"),

@@ -18,7 +18,14 @@ from mnemolog.schemas.events import (
     FactsMerged,
     MemoryEvent,
 )
-from mnemolog.schemas.facts import CONFIDENCE_OF_CERTAINTY, EmbeddedFact, ExtractedFact, NewFact, Statement
+from mnemolog.schemas.facts import (
+    CONFIDENCE_OF_CERTAINTY,
+    EmbeddedFact,
+    ExtractedFact,
+    NewFact,
+    Statement,
+    ranked_categories,
+)
 from mnemolog.schemas.filters import Filter, parse_filter
 from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.schemas.stored import StoredFact
@@ -257,7 +264,10 @@ def _new_version(
     if edit.value is None:
         value = value_after_edit(old.fact.text, old.fact.value, edit.text)
     slot = {"key": edit.key or stated.get("key"), "value": value}
-    slot |= {"category": edit.category} if edit.category else {}
+    slot |= {
+        "value_json": old.fact.value_json if edit.value_json is None and value == old.fact.value else edit.value_json
+    }
+    slot |= ranked_categories(edit.categories) if edit.categories else {}
     true_from = begins or since or old.true_from
     term = stated.get("valid_until")
     until = term if term is None or true_from < term else None
@@ -354,7 +364,7 @@ def import_fact(
     return (FactAdded(**context.event_fields(0, shown), fact=fact, unresolved=bool(beside)),)
 
 
-_COMPARED: Final = ("key", "value", "subject", "event_time")
+_COMPARED: Final = ("key", "value", "value_json", "subject", "event_time")
 
 
 def _may_be_same(stored: StoredFact, fact: NewFact) -> bool:

@@ -263,7 +263,7 @@ class CommandHandler:
             passed = frozenset(await self.facts.passing_facts(ended, wanted))
         return lambda value: (
             payload.key in (None, value.fact.key)
-            and payload.category in (None, value.fact.category)
+            and payload.category in (None, *value.fact.categories)
             and (wanted is None or value.fact_id in passed)
         )
 

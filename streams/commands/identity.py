@@ -155,14 +155,23 @@ def _rivals(change: SubjectChange, now: Mapping[UUID, FactState], rules: EndRule
     ]
     for _, found in groupby(sorted(lasting, key=slot), key=slot):
         values = sorted(found, key=lambda known: (known.true_from, known.fact_id))
-        for place, later in enumerate(values):
+        decisive = {known.fact_id for known in values if _may_decide(known, rules)}
+        for place, later in enumerate(values) if decisive else ():
             rivals = [
                 known.fact_id
                 for known in values[:place]
-                if change.joins(later.fact_id, known.fact_id) and _differ(later, known, rules)
+                if not decisive.isdisjoint((later.fact_id, known.fact_id))
+                and change.joins(later.fact_id, known.fact_id)
+                and _differ(later, known, rules)
             ]
             if rivals:
                 yield later.fact_id, rivals
+
+
+def _may_decide(known: StoredFact, rules: EndRules) -> bool:
+    """Whether a fact may be the only value of its key, or end one; a key of many values has thousands that are not."""
+    fact = known.fact
+    return fact.single_valued or fact.action_hint == "retract" or rules.policy.is_single_valued(fact.key)
 
 
 def _differ(later: StoredFact, earlier: StoredFact, rules: EndRules) -> bool:

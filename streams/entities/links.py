@@ -197,7 +197,6 @@ def _links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLin
             name=entity.name,
             step=finding.step,
             compared=finding.compared_ids,
-            compared_by=finding.compared_by,
             reason=finding.reason,
         )
         if name.owner is not None and not resolver.context.is_user(name.owner):

@@ -19,7 +19,6 @@ from mnemolog.schemas.entities import (
     USER_HEAD,
     Alias,
     AnsweredName,
-    Comparison,
     EntityType,
     KnownEntity,
     NamedEntity,
@@ -289,14 +288,12 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
 class FoundEntity:
     """The entity that a name means, None for a new one; `compared` are the other entities that it could mean.
 
-    `compared_by` says how these were found, None where by the words of their names. `reason` is a model's, or what
-    speaks against the first of the compared entities.
+    `reason` is a model's, or what speaks against the first of the compared entities.
     """
 
     entity: KnownEntity | None = None
     step: ResolutionStep = "new"
     compared: tuple[KnownEntity, ...] = ()
-    compared_by: Comparison | None = None
     reason: str | None = None
 
     @property
@@ -339,8 +336,8 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
             continue
         against = next((reason for one in rung.meant for reason in objections(asked, one)), None)
         if len(rung.meant) != 1 or against:
-            compared_by: Comparison | None = "embedding" if find is _by_meaning else None
-            return FoundEntity(compared=tuple(rung.possible), compared_by=compared_by, reason=against)
+            reason = "the names are near in meaning" if find is _by_meaning else against
+            return FoundEntity(compared=tuple(rung.possible), reason=reason)
         (entity,) = rung.meant
         others = tuple(one for one in rung.possible if one.entity_id != entity.entity_id)
         return FoundEntity(entity=entity, step=rung.step, compared=others)
@@ -358,10 +355,11 @@ def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
         yield "known by another tie or origin"
     if name.key in names or not name.key or not names:
         return
-    if entity.keys("user") and len(name.key) > max(map(len, names)):
-        yield "the user has no name so long"
+    is_misspelled = likeness_of(name.untitled, asked.kind, entity) == "same"
+    if entity.keys("user") and not (is_misspelled or any(known.startswith(f"{name.key} ") for known in names)):
+        yield "the user is not called so"
     if any(has_other_surname(name.key, known) for known in names):
-        if likeness_of(name.untitled, asked.kind, entity) != "same":
+        if not is_misspelled:
             yield "known by another surname"
     elif is_other_full_name(name.key.partition(" ")[0], {known.partition(" ")[0] for known in names}):
         yield "known by another full first name"

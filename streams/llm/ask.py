@@ -133,6 +133,12 @@ def as_slot(value: object) -> object:
     return _null(re.sub(r"\W+", "_", words).strip("_"))
 
 
+def as_slots(value: object) -> object:
+    """One such word, or a list of them, as a list; what is none of them is left out of it."""
+    given = [value] if isinstance(value, str) else value
+    return tuple(slot for one in given if isinstance(slot := as_slot(one), str)) if isinstance(given, list) else value
+
+
 def _no_bool(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("must be a number")  # noqa: TRY004 -- Pydantic reads it

@@ -66,7 +66,7 @@ def prompt_part(instructions: Instructions | None) -> str:
     return "\n" + "\n\n".join(parts) + "\n" if parts else ""
 
 
-PROMPT_VERSION = "extract-6"
+PROMPT_VERSION = "extract-7"
 _MAX_QUOTED = 80
 _MAX_COMPARED = 1000  # texts; with more, each is shown
 
@@ -92,8 +92,8 @@ key: snake_case English slot such as home_city, employer, allergy, the same what
 value: what fills the slot; or null.
 single_valued: true if the key holds one value at a time, so that a new one ends the old (home_city, employer, \
 gym_day); false if several are true side by side (allergy, language, pet), and without a key.
-category: {categories}. A hard_preference is a must or never, a soft_preference a taste, task_context a current plan \
-or task.
+category: a list of one or more of {categories}. A hard_preference is a must or never, a soft_preference a taste, \
+task_context a current plan or task.
 importance_category: biographical_milestone, relationship_change, stable_preference, specific_event, routine_activity, \
 conversational.
 certainty: explicit (said outright), strong (follows from it), weak (suggested, "maybe"), speculation (a guess, or it \
@@ -172,7 +172,7 @@ def _schema(reply: type[ReplyModel], categories: tuple[str, ...], *, has_mood: b
         turn = schema["$defs"].get("_TurnFacts", schema)
         turn["properties"]["mood"] = MOOD_SCHEMA
         turn["required"].append("mood")
-    schema["$defs"]["_Fact"]["properties"]["category"]["enum"] = list(categories)
+    schema["$defs"]["_Fact"]["properties"]["category"]["items"] = {"type": "string", "enum": list(categories)}
     return schema
 
 

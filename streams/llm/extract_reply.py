@@ -42,6 +42,7 @@ from mnemolog.schemas.facts import (
     ExtractedFact,
     ImportanceCategory,
     Slot,
+    ranked_categories,
 )
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.stored import EarlierMessage
@@ -58,6 +59,7 @@ from mnemolog.streams.llm.ask import (
     ReplyModel,
     ReplyTime,
     as_slot,
+    as_slots,
     find_object,
     first_complaints,
     shortened,
@@ -380,7 +382,7 @@ class _Fact(ReplyModel):
     key: Annotated[Slot | None, BeforeValidator(as_slot)] = None
     value: OptionalLine = None
     single_valued: bool = False
-    category: Annotated[Slot, BeforeValidator(as_slot)] = "other"
+    category: Annotated[tuple[Slot, ...], BeforeValidator(as_slots)] = ()
     importance_category: Annotated[ImportanceCategory | SkipJsonSchema[None], BeforeValidator(as_slot)] = None
     certainty: Annotated[Certainty, BeforeValidator(as_slot)] = "strong"
     subject: OptionalLine = None
@@ -434,8 +436,8 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
             faults.append(f"{'.'.join(map(str, ('facts', index, *fault['loc'])))}: {fault['msg']}")
         else:
             if len(read) < MAX_FACTS:
-                is_known = fact.category in subject.categories
-                read.append(fact if is_known else fact.model_copy(update={"category": "other"}))
+                known = tuple(one for one in fact.category if one in subject.categories)
+                read.append(fact.model_copy(update={"category": known}))
                 continue
         what, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
         dropped.append(DroppedStatement(text=what, reason="invalid_fact", excerpt=excerpt))
@@ -553,7 +555,8 @@ def _extracted(
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
     return ExtractedFact.model_validate(
-        fact.model_dump(exclude={"entities", "relations"})
+        fact.model_dump(exclude={"entities", "relations", "category"})
+        | ranked_categories(fact.category)
         | {
             "entities": entities,
             "relations": relations,

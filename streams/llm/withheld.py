@@ -30,8 +30,9 @@ def topic_in(texts: Iterable[str | None], topics: Sequence[ForbiddenTopic]) -> F
 
 
 def topic_of(fact: ExtractedFact, topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
-    """The first topic that a fact is about, by its key, its category or a word."""
-    named = next((one for one in topics if fact.key in one.keys or fact.category in one.categories), None)
+    """The first topic that a fact is about, by its key, a category or a word."""
+    categories = set(fact.categories)
+    named = next((one for one in topics if fact.key in one.keys or categories & {*one.categories}), None)
     texts = (fact.text, fact.search_text, fact.excerpt, fact.value, fact.subject, fact.key)
     return named or topic_in(texts, topics)
 

@@ -254,8 +254,18 @@ def stated_candidate(matched: MatchedFact, turn: MatchedFacts, rules: TurnRules,
 
 def known_candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
     """A fact as a candidate, with `fields` for its state; its distance is not measured."""
-    shared = ("text", "content_hash", "key", "value", "valid_until", "category", "subject", "excerpt", "single_valued")
-    taken = {name: getattr(fact, name) for name in (*shared, "action_hint", "event_time")}
+    shared = (
+        "text",
+        "content_hash",
+        "key",
+        "value",
+        "valid_until",
+        "category",
+        "more_categories",
+        "subject",
+        "excerpt",
+    )
+    taken = {name: getattr(fact, name) for name in (*shared, "single_valued", "action_hint", "event_time")}
     return Candidate(similarity=0.0, **taken, **fields)
 
 

@@ -31,6 +31,7 @@ from mnemolog.schemas.facts import (
     NewFact,
     Original,
     Statement,
+    ranked_categories,
 )
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Guard, Verdict, WeighedCandidate, answered_by
 from mnemolog.schemas.stored import PendingCase
@@ -293,16 +294,15 @@ class EventBuilder:
         It is true since its first parent was, and was said when its last parent was.
 
         It is as certain as its most certain parent, but no more certain than a doubtful statement. With a human's word
-        in it, it is a human's word. It has the category of a high-risk parent; key and subject are a parent's where
-        the statement has none. All parents have the same term.
+        in it, it is a human's word. It has the categories of all parents; key and subject are a parent's where the
+        statement has none. All parents have the same term.
         """
-        fact, policy = self.new_fact(offset=offset), self.context.rules.policy
+        fact = self.new_fact(offset=offset)
         reply = llm_decision and llm_decision.reply
         text = (reply and reply.text) or fact.text
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         surest = max(fact.confidence, *(known.confidence for known in targets))
         keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
-        risky = (known.category for known in targets if policy.is_high_risk(known.category, known.key))
         return fact.model_copy(
             update={
                 "text": text,
@@ -312,7 +312,7 @@ class EventBuilder:
                 "confidence": fact.confidence if self.statement_context.is_doubtful else surest,
                 "vector": (llm_decision and llm_decision.merged_vector) or fact.vector,
                 **({"key": keyed.key, "value": keyed.value} if keyed else {}),
-                "category": next(risky, fact.category),
+                **ranked_categories([*(one for known in targets for one in known.categories), *fact.categories]),
                 "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
                 "authority": "human" if any(known.authority == "human" for known in targets) else fact.authority,
                 "single_valued": fact.single_valued or any(known.single_valued for known in targets),

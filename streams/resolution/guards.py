@@ -131,7 +131,7 @@ def clear(  # noqa: C901, PLR0911, PLR0917 - one return a guard
         return "human_word"
     active = [known for known in active if known.fact_id not in own_ids]
     has_certain = any(known.confidence >= policy.confirm_below for known in active)
-    is_risky = any(policy.is_high_risk(known.category, known.key) for known in active)
+    is_risky = any(policy.is_high_risk(known.categories, known.key) for known in active)
     is_sure = statement.confidence >= policy.confirm_below
     if verdict == "CONTRADICT" and has_certain and (is_risky or not is_sure):
         return "high_confidence"
@@ -189,7 +189,7 @@ def may_end(confidence: float, known: StoredFact, rules: EffectivePolicy) -> boo
     if confidence >= rules.confirm_below:
         return True
     is_sure = known.state.confidence >= rules.confirm_below
-    return not (rules.is_high_risk(known.fact.category, known.fact.key) or (confidence < DOUBTFUL_BELOW and is_sure))
+    return not (rules.is_high_risk(known.fact.categories, known.fact.key) or (confidence < DOUBTFUL_BELOW and is_sure))
 
 
 def is_late_news(

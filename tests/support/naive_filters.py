@@ -19,7 +19,6 @@ JSON: Final = (1, 1.5, 2, True, False, "Bern", "bern", "1", "ZÜRICH")
 COLUMNS: Final = {
     "id": "fact_id",
     "memory": "text",
-    "categories": "category",
     "entity": "subject",
 } | {
     "created_at": "recorded_at",
@@ -41,6 +40,7 @@ def sample_commits() -> Iterator[Commit]:
             "key": chance.choice(["home_city", "pet", None]),
             "value": chance.choice(["Bern", "Rome", None]),
             "category": chance.choice(["identity", "health", "other"]),
+            "more_categories": tuple(chance.sample(["finance", "pets"], chance.randrange(3))),
             "importance": chance.choice([0.1, 0.5, 0.9]),
             "confidence": chance.choice([0.4, 0.95]),
             "subject": chance.choice(["Ana", None]),
@@ -85,7 +85,7 @@ def _naive_part(name: str, asked: Any, fact: Fact, at: datetime) -> bool:
             return all(_holds(_part_of_time(fact.recorded_at, part), one) for part, one in asked.items())
         case _:
             field = _state(fact, at) if name == "state" else getattr(fact, COLUMNS.get(name, name))
-            return _holds(field, asked, is_list=name == "categories")
+            return _holds(field, asked)
 
 
 def _state(fact: Fact, at: datetime) -> str:
@@ -147,33 +147,33 @@ def _inside(metadata: Any, path: str) -> Any:
     return metadata
 
 
-def _holds(value: Any, asked: Any, *, is_json: bool = False, is_list: bool = False) -> bool:
+def _holds(value: Any, asked: Any, *, is_json: bool = False) -> bool:
     if asked == "*" or asked is None:
         return (value is None) == (asked is None)
     operators = asked if isinstance(asked, dict) else {"eq": asked}
-    return all(_compares(value, name, given_value, is_json, is_list) for name, given_value in operators.items())
+    return all(_compares(value, name, given_value, is_json) for name, given_value in operators.items())
 
 
-def _compares(value: Any, name: str, other: Any, is_json: bool, is_list: bool) -> bool:
+def _compares(value: Any, name: str, other: Any, is_json: bool) -> bool:
     same = _same_json if is_json else lambda one, two: one == two
     among = other if name in {"in", "nin"} else [other]
+    values = value if isinstance(value, list) and not is_json else [value]
+    is_among = value is not None and any(same(has, one) for has in values for one in among)
     match name:
         case "exists":
             holds = (value is not None) == other
         case "eq" | "in":
-            holds = value is not None and any(same(value, one) for one in among)
+            holds = is_among
         case "ne" | "nin":
-            holds = value is None or not any(same(value, one) for one in among)
+            holds = not is_among
         case "contains" | "icontains":
-            holds = _contains(value, name, [other] if is_list else other)
+            holds = _contains(value, name, other)
         case _:
             holds = value is not None and (not is_json or _same_kind(value, other)) and _ordered(value, name, other)
     return bool(holds)
 
 
 def _contains(value: Any, name: str, other: Any) -> bool:
-    if isinstance(other, list):
-        return value in other
     if isinstance(value, list):
         return name == "contains" and any(_same_json(one, other) for one in value)
     if not isinstance(value, str) or not isinstance(other, str):
@@ -221,7 +221,7 @@ IDS = st.sampled_from(["alice", "bob", "bot", "ios", "r1", "nobody"])
 FIELDS: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     **dict.fromkeys(("user_id", "agent_id", "app_id", "run_id"), _operators(IDS)),
     **dict.fromkeys(("memory", "key", "value", "entity", "speaker"), _operators(TEXTS, "contains", "icontains")),
-    "categories": _operators(st.sampled_from(["identity", "health", "none"]), "contains"),
+    "categories": _operators(st.sampled_from(["identity", "health", "pets", "none"]), "contains"),
     "state": _operators(st.sampled_from(["active", "superseded", "expired"])),
     **dict.fromkeys(("importance", "confidence"), _operators(st.sampled_from([0.1, 0.4, 0.5, 0.9, 1, 0]), *ORDER)),
     **dict.fromkeys(

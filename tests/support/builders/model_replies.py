@@ -15,7 +15,7 @@ def fact_json(text: str, search_text: str | None = None, **fields: Any) -> dict[
         "key": None,
         "value": None,
         "single_valued": False,
-        "category": "other",
+        "category": ["other"],
         "importance_category": "specific_event",
         "certainty": "explicit",
         "subject": None,

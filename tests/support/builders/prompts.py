@@ -33,7 +33,7 @@ def extracted_json(**fields: Any) -> dict[str, Any]:
         "key": "home_city",
         "value": "Berlin",
         "single_valued": True,
-        "category": "identity",
+        "category": ["identity"],
         "importance_category": "biographical_milestone",
         "subject": "Alice",
     }

@@ -17,7 +17,7 @@ from mnemolog import MemoryClient, errors
 from mnemolog.cli.app import app
 from mnemolog.schemas import entities
 from mnemolog.schemas.command import Command
-from mnemolog.schemas.entities import ENTITY_TYPES, STRENGTHS, Comparison, ResolutionStep, Role
+from mnemolog.schemas.entities import ENTITY_TYPES, STRENGTHS, ResolutionStep, Role
 from mnemolog.schemas.entity_events import ENTITY_EVENT_CLASSES
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import PREFIX, Settings
@@ -145,8 +145,7 @@ def test_the_page_about_entities_has_every_event_type_role_and_step() -> None:
     assert set(re.findall(r"`(\w+)`", section("What is kept"))) >= {*ENTITY_TYPES, *get_args(Role)}
     assert set(re.findall(r"`(\w+)`", section("Relations"))) >= set(STRENGTHS)
     steps = [cell.strip("`") for cell in subjects("How a name finds its entity")]
-    assert set(steps) == {*get_args(ResolutionStep), *get_args(Comparison)}
-    assert [step for step in steps if step not in get_args(Comparison)] == list(get_args(ResolutionStep))
+    assert steps == list(get_args(ResolutionStep))
 
 
 def test_the_limits_of_the_page_about_entities_are_those_of_the_code() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic.fields import FieldInfo
 
-from mnemolog.schemas.base import MAX_DEPTH, Identifier, Metadata, Timestamp, Versioned
+from mnemolog.schemas.base import MAX_DEPTH, Identifier, Json, Metadata, Timestamp, Versioned
 from mnemolog.schemas.command import Command, CommandPayload, Feedback, Promote, Resolve, SplitEntity, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.filters import GivenFilter, parse_filter
@@ -97,6 +97,7 @@ PLAIN: Final[dict[Any, st.SearchStrategy[Any]]] = {
 NAMED: Final[list[tuple[Any, st.SearchStrategy[Any]]]] = [
     (Identifier, IDENTIFIERS),
     (Timestamp, TIMES),
+    (Json, JSON_VALUES),
     (Metadata, st.dictionaries(TEXTS, JSON_VALUES, max_size=3)),
     (GivenFilter, FILTERS.map(parse_filter)),
 ]

@@ -237,6 +237,21 @@ async def test_what_a_model_or_a_prompt_version_decided_in_a_window_is_taken_bac
     assert "Alice lives in Bern." in await harness.texts_with_status()
 
 
+async def test_a_prompt_version_stands_for_its_variants(harness: CommandHarness) -> None:
+    versions = ("extract-9", "extract-9-turns-1", "extract-90", "extract-9b-turns-1")
+    steps = [Step(stage="extract", milliseconds=1, model="m", prompt_version=version) for version in versions]
+    read = [commit(f"t{place}", added(f"Alice knows {place}."), steps=[step]) for place, step in enumerate(steps, 10)]
+    decided = [
+        commit(f"t{place}", by("m", version, added(f"Alice has {place}.")))
+        for place, version in enumerate(("resolve-9-names-1", "resolve-9", "resolve-91"), 20)
+    ]
+    await harness.stored.apply(*read, *decided)
+    for version, taken in {"extract-9": read[:2], "resolve-9": decided[:2]}.items():
+        selected = Undo.model_validate({"prompt_version": version, "since": day(-1), "until": day(4)})
+        undo = await harness.execute(f"undo-{version}", selected, at=day(5))
+        assert set(undone_by(undo)) == {event_id_at(one) for one in taken}
+
+
 async def test_what_is_not_there_or_anothers_is_refused(harness: CommandHarness) -> None:
     await harness.execute("policy", SetPolicy(level="scope", policy=Policy(add_only=True)), at=day(0.5))
     before = await current_states(harness)

@@ -152,7 +152,7 @@ async def test_confirmed_after_a_split_it_ends_no_fact_of_the_other(
         merge = await people.order(MergeEntities(entity_ids=(ids["Annie"],), into=ids["Ana"]))
         people.model.judge = all_shown
         moved = home_of("Ana", "Chur") | {"certainty": "weak", "action_hint": "update"}
-        (event,) = (await people.say("Ana lives in Chur", **moved)).events
+        event, *_ = (await people.say("Ana lives in Chur", **moved)).events
         assert isinstance(event, FactPending)
         assert len(event.targets) == 2
         assert (await people.undo(merge)).outcome == "done"

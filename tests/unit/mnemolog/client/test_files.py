@@ -69,6 +69,8 @@ async def test_what_mem0_exports_is_imported_and_foreign_fields_are_named() -> N
         file_of(line, line | {"memory": "Ann has a dog."}, {"text": "A.", "user_id": "a"})
     )
     assert (report.read, report.sent, report.damaged) == (3, 3, {})
+    orders = [command.order for command in sent(client)]
+    assert [one.fact.more_categories for one in orders if isinstance(one, Import)] == [("family",), ("family",), ()]
     foreign = ("actor_id", "expiration_date", "hash", "immutable", "role", "score")
     assert report.passed_over == dict.fromkeys(foreign, 2)
     for lost in ({"expiration_date": "2026-08-31"}, {"immutable": True}, {"text_hash": "ab12"}):

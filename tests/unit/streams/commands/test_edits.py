@@ -96,9 +96,17 @@ def test_a_text_about_something_else_has_no_key_or_category_of_the_old_one(
     found = (fact.key, fact.category, fact.single_valued, fact.importance, fact.valid_until)
     assert found == ((None, "other", False, 0.5, None) if is_other else ("allergy", "health", True, 0.9, day(20)))
     assert (fact.subject, fact.metadata) == ("Alice", {"shelf": 1})
-    given: dict[str, Any] = {"key": "employer", "category": "professional", "metadata": {}}
+    given: dict[str, Any] = {"key": "employer", "categories": ("pets", "professional"), "metadata": {}}
     named = new_version(kind, known, new, **given)
-    assert (named.key, named.category, named.metadata) == ("employer", "professional", None)
+    assert (named.key, named.categories, named.metadata) == ("employer", ("professional", "pets"), None)
+
+
+@pytest.mark.parametrize("kind", ["update", "correct"])
+def test_the_value_of_an_application_stays_with_the_value_that_it_is_of(kind: str) -> None:
+    old = stored_fact(value="Bern", value_json={"geonames": 2661552})
+    assert new_version(kind, old, "Alice lives in Bern now.").value_json == {"geonames": 2661552}
+    assert new_version(kind, old, "Alice lives in Basel.").value_json is None
+    assert new_version(kind, old, "Alice lives in Basel.", value_json=[2661604]).value_json == [2661604]
 
 
 @pytest.mark.parametrize("kind", ["update", "correct", "delete"])

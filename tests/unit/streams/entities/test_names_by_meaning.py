@@ -18,6 +18,7 @@ from tests.support.builders.commits import vector
 from tests.support.harnesses.entity_talk import EntityTalk
 
 FLOOR = MINILM_DEFAULTS.name_twin
+NEAR = "the names are near in meaning"
 ARENA, STADIUM, MUSEUM = (1.0, 0.0), (0.9, 0.2), (0.0, 1.0)
 
 
@@ -63,11 +64,11 @@ def test_a_near_name_makes_a_possible_twin_and_no_link(kind: EntityType) -> None
     talk.say("Allianz Arena", "Deutsches Museum", kind=kind)
     _, link = talk.say("the Bayern stadium", kind=kind)
     arena = talk.entity("Allianz Arena").entity_id
-    assert (link.step, link.compared, link.compared_by) == ("new", (arena,), "embedding")
+    assert (link.step, link.compared, link.reason) == ("new", (arena,), NEAR)
     assert talk.entity("the Bayern stadium").possible_twins == (arena,)
     talk = talk_with(ALLIANZ)  # in one turn
     *_, link = talk.say("Allianz Arena", "the Bayern stadium", kind=kind)
-    assert (link.compared, link.compared_by) == ((talk.entity("Allianz Arena").entity_id,), "embedding")
+    assert (link.compared, link.reason) == ((talk.entity("Allianz Arena").entity_id,), NEAR)
 
 
 def test_a_name_that_is_far_or_below_the_threshold_is_just_new() -> None:
@@ -75,7 +76,7 @@ def test_a_name_that_is_far_or_below_the_threshold_is_just_new() -> None:
         talk = talk_with(ALLIANZ, floor)
         talk.say("Allianz Arena", kind="place")
         _, link = talk.say(name, kind="place")
-        assert (link.step, link.compared, link.compared_by) == ("new", (), None)
+        assert (link.step, link.compared, link.reason) == ("new", (), None)
 
 
 def test_names_of_two_types_or_with_other_numbers_are_two_things() -> None:
@@ -94,8 +95,8 @@ def test_the_steps_before_it_go_first() -> None:
     talk.say("Copenhagen", kind="place")
     for name, step in (("COPENHAGEN", "exact"), ("Copenhagn", "new")):
         link = talk.say(name, kind="place")[1]
-        assert (link.step, link.compared_by) == (step, None)
-    assert talk.say("Kopenhagen", kind="place")[1].compared_by == "embedding"
+        assert (link.step, link.reason) == (step, None)
+    assert talk.say("Kopenhagen", kind="place")[1].reason == NEAR
 
 
 @pytest.mark.parametrize(

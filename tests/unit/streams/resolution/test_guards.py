@@ -43,6 +43,9 @@ def guard_of(verdict: Verdict, targets: Sequence[Candidate], *of: Any) -> Guard 
 PolicyRow = tuple[str, Verdict, dict[str, Any], StatementContext, EffectivePolicy, Guard | None]
 
 
+HEALTH_TOO: dict[str, Any] = {"category": "pets", "more_categories": ("sport", "health")}
+
+
 def rows() -> list[PolicyRow]:
     plain: dict[str, Any] = {"confidence": 0.95}
     human = {"authority": "human"}
@@ -51,6 +54,9 @@ def rows() -> list[PolicyRow]:
         *((f"{verdict} of a plain fact", verdict, {"confidence": 0.89}, UNSURE, RULES, None) for verdict in VERDICTS),
         ("a sure denial of a sure fact", "CONTRADICT", plain, SURE, RULES, None),
         ("of a sure risky fact", "CONTRADICT", plain | {"category": "health"}, SURE, RULES, "high_confidence"),
+        ("of a sure fact that is of health too", "CONTRADICT", plain | HEALTH_TOO, SURE, RULES, "high_confidence"),
+        ("of a fact that is of health too", "REPLACE", HEALTH_TOO, UNSURE, RULES, "high_risk"),
+        ("of a fact that is of health too, surely", "REPLACE", HEALTH_TOO, SURE, RULES, None),
         ("of a sure fact of a risky key", "CONTRADICT", plain | {"key": "identity"}, SURE, RULES, "high_confidence"),
         ("of a human's word", "CONTRADICT", plain | human, SURE, RULES, "human_word"),
         ("an unsure denial of a sure fact", "CONTRADICT", plain, UNSURE, RULES, "high_confidence"),
