@@ -75,7 +75,19 @@ NO_SLOT = [
         "I live in House Stark",
     ),
     *("I live in Georgia", "I live in Washington", "I moved to Denver in 2015", "I lived in Rome as a kid"),
-    *("If anyone asks, I live in Paris", "I live in Bavaria", "I live in Texas", "I moved to Bavaria"),
+    *(
+        "I live in Oslo on paper",
+        "I moved to Rome in my mind",
+        "I work at SAP and IBM",
+        "I live in Oslo, well, near it",
+    ),
+    *(
+        "I work at SAP as a contractor for IBM",
+        "If anyone asks, I live in Paris",
+        "I live in Bavaria",
+        "I live in Texas",
+        "I moved to Bavaria",
+    ),
     *("I'm working at Starbucks today", "I'm vegan on Mondays", "I'm not just vegan"),
     *("Nobody is my sister", "This is my brother", "Tom is my brother in law"),
 ]
@@ -139,6 +151,7 @@ def test_the_rest_of_a_sentence_is_never_lost(text: str, texts: list[str]) -> No
         "I'm vegan. Just kidding!",
         "I live in Oslo! Actually, near Oslo.",
         "I live in Rome... sorry, in Milan.",
+        "I live in Oslo - well, Bergen.",
         "I have a cat called Miso - correction, Mimo.",
     ],
 )
