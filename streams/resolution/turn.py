@@ -284,8 +284,9 @@ class TurnDecider:
         told, ends = split_later_ends(turn, turn_rules)
         context = await self._context(told, turn_rules)
         turn, told = (_without_closed_overwrites(one, context) for one in (turn, told))
-        cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
-        context = replace(context, pending_cases=cases)
+        if context.pending_cases:
+            cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
+            context = replace(context, pending_cases=cases)
         classifications = _classified(told, context)
         retries: Sequence[Question] = ()
         if turn_rules.uses_llm:
