@@ -27,7 +27,7 @@ WHERE {scope}
 SELECT f.*
 FROM (
     SELECT
-        f.fact_id, {{scope_ids f}}, f.text, f.key, f.value, f.category, f.importance,
+        f.fact_id, {{scope_ids f}}, f.text, f.key, f.value, f.category, f.more_categories, f.importance,
         f.subject, f.speaker, f.excerpt, f.event_time, f.valid_until, f.said_at, f.recorded_at, f.ordinal, f.source_id, f.metadata, f.words,
         f.embedding_model, f.embedding, s.*
     FROM facts AS f

@@ -124,6 +124,13 @@ _NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$
 _APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$")
 """A name with its tie beside it: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
 _BARE: Final = re.compile(rf"^(?P<article>(?:{WORDS['article']}) ?)?(?:{TIE})$", re.IGNORECASE)
+_BEFORE_NAME: Final = re.compile(rf"^{TIE} (?P<name>.+)$", re.IGNORECASE)
+_CALLED_BY_TIE: Final = frozenset({"aunt", "uncle", "grandmother", "grandfather"})
+"""Ties that stand before a name with a capital: "Uncle Bob"; of others ("Father Brown") it is a name."""
+_SEVERAL: Final = re.compile(
+    rf"^(?P<first>(?:{WORDS['my']}|{WORDS['whose']}|{WORDS['article']}) )?{ANY_TIE}(?:s|es|e|n|en|innen)$",
+    re.IGNORECASE,
+)
 _TIE_NAMES: Final = re.compile(WORDS["tie_names"], re.IGNORECASE)
 _OF_OTHERS: Final = re.compile(
     rf"^(?P<tie_words>(?:{WORDS['whose']}|{WORDS['indefinite']}) {ANY_TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE
@@ -186,8 +193,8 @@ def age_in(text: str) -> str | None:
     return match.lastgroup if match else None
 
 
-def read_name(text: str) -> SpokenName | None:
-    """The parts of a name; None for a pronoun, a tie to nobody named ("her mother"), and text without letters.
+def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for each form of a name
+    """The parts of a name; None for a pronoun, a tie to nobody named ("her mother", "friends"), and no letters.
 
     Of "her mother Eva" the words before the name are the origin.
     """
@@ -196,6 +203,8 @@ def read_name(text: str) -> SpokenName | None:
         return None
     if found := _apposed(said) or _tied(said) or _bare_tie(said):
         return found
+    if (match := _SEVERAL.match(said)) and (match["first"] or not _is_proper(said)):
+        return None
     if (match := _OF_OTHERS.match(said)) and (match["name"] is None or _is_proper(match["name"])):
         origin = name_key(match["tie_words"])[:MAX_ORIGIN]
         return SpokenName(text=said, name=match["name"], origin=origin) if match["name"] else None
@@ -263,6 +272,9 @@ def _tied(said: str) -> SpokenName | None:
 
 def _bare_tie(said: str) -> SpokenName | None:
     """A tie of the speaker without "my"; with a capital, a word that is a name too ("Tia", "Boss") is a name."""
+    named = _BEFORE_NAME.match(said)
+    if named and _is_proper(named["name"]) and (not _is_proper(said) or tie_of(named) in _CALLED_BY_TIE):
+        return SpokenName(text=said, name=named["name"], tie=tie_of(named))
     match = _BARE.match(said)
     if match is None or (match["article"] is None and _is_proper(said) and _TIE_NAMES.fullmatch(said)):
         return None

@@ -355,10 +355,11 @@ def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
         yield "known by another tie or origin"
     if name.key in names or not name.key or not names:
         return
-    if entity.keys("user") and len(name.key) > max(map(len, names)):
-        yield "the user has no name so long"
+    is_misspelled = likeness_of(name.untitled, asked.kind, entity) == "same"
+    if entity.keys("user") and not (is_misspelled or any(known.startswith(f"{name.key} ") for known in names)):
+        yield "the user is not called so"
     if any(has_other_surname(name.key, known) for known in names):
-        if likeness_of(name.untitled, asked.kind, entity) != "same":
+        if not is_misspelled:
             yield "known by another surname"
     elif is_other_full_name(name.key.partition(" ")[0], {known.partition(" ")[0] for known in names}):
         yield "known by another full first name"

@@ -340,8 +340,12 @@ async def test_an_explained_hit_has_what_was_said_in_its_turn(db: ProjectedDatab
 
 async def test_a_filter_narrows_before_the_best_are_chosen(db: ProjectedDatabase) -> None:
     many = [added(f"tea {number}", category="other", vector=ASKED) for number in range(150)]
-    await db.apply(commit("1", *many, added("green tea", category="health", vector=vector_with_similarity(0.1))))
-    assert texts(await found(db, filters={"categories": "health"}, top_k=1)) == ["green tea"]
+    green = added("green tea", category="health", more_categories=("drinks",), vector=vector_with_similarity(0.1))
+    await db.apply(commit("1", *many, green))
+    for category in ("health", "drinks"):
+        for asked in ({}, {"believed_at": day(1)}, {"true_at": day(1)}, {"explain": True}):
+            best = await found(db, filters={"categories": category}, top_k=1, **asked)
+            assert texts(best) == ["green tea"], (category, asked)
     assert await by_words(db, filters={"memory": {"contains": "{filter} %(at)s %"}}) == []
 
 

@@ -44,6 +44,10 @@ NAMESAKES_OF_THE_USER = [
     ("Sam", "I | Sam Miller | Sam", "UAU"),
     ("Jon", "I | Jonathan", "UA"),
     ("Jonathan Miller", "I | Jonathan | my cousin Jonathan", "UUA"),
+    ("Robert", "I | Bob | my colleague Bob | Robert", "UAAU"),
+    ("Alexander", "I | Alex", "UA"),
+    ("Sam", "Sam (my colleague) | colleague Sam | Sam", "AAU"),
+    ("Sam", "friend Sam | Uncle Sam | my uncle Sam", "ABB"),
     ("Sam", "pet: my dog Sam | Sam | firm: Sam", "AUU"),
     ("Olga", "her sister Olga | Olga | her sister Olga", "AUA"),
 ]
@@ -119,6 +123,9 @@ WORDS = [
     ("Sam", "my mum | Mum | Mum", "AAA"),
     ("Sam", "my boss Eva | the boss | firm: Boss | Boss", "AABC"),
     ("Sam", "Mari | Tia | Zia", "ABC"),
+    ("Sam", "friends | my friends | colleagues | meine Freunde | ses cousins | Oma", "------"),
+    ("Sam", "my uncle Bob | Uncle Bob | Bob | Father Brown | Boss Hogg", "AAABC"),
+    ("Sam", "Tante Erna | meine Tante Erna | Cousins", "AAB"),
     ("Sam", "my friend Eva | my friend Ina | friend", "AB-"),
 ]
 
