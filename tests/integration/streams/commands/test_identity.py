@@ -362,3 +362,11 @@ async def test_a_held_overwrite_ends_nothing_of_who_is_another_person_by_now(tal
     confirmed = await talk.people.order(Confirm(fact_ids=(waiting.fact_id,)))
     assert confirmed.outcome == "done"
     assert await talk.homes() == {"Bern": ACTIVE, "Oslo": ACTIVE}
+
+
+async def test_a_question_takes_no_fact_back(talk: Talk) -> None:
+    await talk.do("lives", "Annie", "Bern")
+    await talk.do("lives", "Ana Keller", "Basel")
+    await talk.do("merge", "Annie", "Ana Keller")
+    await talk.do("lives", "Ana Keller", "Chur", "REPLACE")
+    assert await talk.people.rows("SELECT value FROM facts WHERE is_hidden") == []
