@@ -19,9 +19,12 @@ INSERT INTO entity_aliases ({table_columns}, source_id, current_id, current_key,
 SELECT
     {table_values},
     coalesce((SELECT facts.source_id FROM facts WHERE facts.fact_id = given.repeated_fact_id), given.source_id),
-    e.head_id, given.key, given.alias
+    e.head_id,
+    CASE WHEN holder.entity_id IS NULL THEN given.key ELSE left(given.key, -36) || holder.head_id::text END,
+    given.alias
 FROM {given}
 INNER JOIN entities AS e ON given.entity_id = e.entity_id
+LEFT JOIN entities AS holder ON given.kind = 'tie' AND holder.entity_id = holder_of_tie(given.key)
 ORDER BY given.number
 ON CONFLICT (entity_id, kind, key, event_id) DO NOTHING;
 

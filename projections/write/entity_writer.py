@@ -144,8 +144,8 @@ async def refresh_entities(connection: RowConnection, changes: Changes) -> None:
         touched.update(await derive_entities(connection, sorted(affected)))
     if hidden := await _hide_facts(connection, changes):
         touched.update(await _ids(connection, "named_by_facts", fact_ids=hidden))
-    if tied := [row.entity_id for row in aliases if row.alias.kind == "tie"]:
-        await connection.execute(_CHANGES["update_ties"], {"entity_ids": tied})
+    if repeated := [row.entity_id for row in aliases if row.repeated_fact_id and row.alias.kind == "tie"]:
+        await connection.execute(_CHANGES["update_ties"], {"entity_ids": repeated})
     speaking = [step.scope for step in changes.scope_increments if step.speakers]
     if touched or links or speaking:
         repetitions = [row.told_by for row in links if row.told_by is not None]
@@ -244,7 +244,8 @@ async def derive_entities(connection: RowConnection, entity_ids: Sequence[UUID])
     )
     await _write(connection, state)
     await connection.execute(_CHANGES["update_current_links"], asked)
-    await connection.execute(_CHANGES["update_ties"], asked)
+    if changes:
+        await connection.execute(_CHANGES["update_ties"], asked)
     return connected
 
 

@@ -44,7 +44,7 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
     """The times that `text` names, in their order; none where something happens again and again.
 
     A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead, or the
-    `direction` is known: 1 is ahead, -1 is past.
+    `direction` is known: 1 is ahead, -1 is past. The first of two that a dash or "to" joins is none alone.
     """
     if _PATTERNS["repeated"].search(text):
         return ()
@@ -52,10 +52,14 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
     found: list[NamedTime] = []
     for match in _PATTERNS["time"].finditer(text):
         before = text[: match.start()]
-        if (span := _PATTERNS["span"].search(before)) and (days := _span_days(span["first"], match, at, shown)):
-            found = [when for when in found if when.span[1] <= span.start("first")]
-            found.append(NamedTime(first=days[0], last=days[1], span=(span.start("first"), match.end()), role="at"))
+        if _PATTERNS["goes_on"].match(text, match.end()):
             continue
+        if span := _PATTERNS["span"].search(before):
+            start, end = span.span("first" if span["first"] else "alone")
+            if days := _span_days(before[start:end], match, at, shown):
+                found = [when for when in found if when.span[1] <= start]
+                found.append(NamedTime(first=days[0], last=days[1], span=(start, match.end()), role="at"))
+                continue
         role: Literal["at", "from", "until"] = "at"
         its_direction = shown
         if _PATTERNS["until_time"].search(before):
@@ -113,11 +117,6 @@ def _days(match: re.Match[str], at: datetime, direction: Direction) -> tuple[dat
             return date(day.year, 1, 1), date(day.year, 12, 31)
         case _:
             return day, day
-
-
-def names_end(text: str, at: datetime) -> bool:
-    """Whether `text`, said at `at`, says until when something holds."""
-    return any(when.role == "until" for when in find_times(text, at))
 
 
 MAX_CHARACTERS: Final = 400

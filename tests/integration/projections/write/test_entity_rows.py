@@ -5,9 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.schemas.command import Undo
+from mnemolog.schemas.command import Delete, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import Alias
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     ALICE,
@@ -19,6 +20,7 @@ from tests.support.builders.commits import (
     day,
     event_id_at,
     fact_id_at,
+    merged,
     pending,
     retracted,
     undone,
@@ -172,3 +174,24 @@ async def test_relations_of_scopes_never_mix(db: ProjectedDatabase) -> None:
     assert set(await relations(db, scope=BOB)) == {("Bob", "spouse", "Ana"), ("Ana", "spouse", "Bob")}
     assert set(await relations(db)) == BOTH
     assert await db.rows("SELECT source_id, reason FROM rejections") == [("b1", "foreign_target")]
+
+
+async def test_a_chain_of_merges_is_hidden_and_shown_with_its_last_fact(db: ProjectedDatabase) -> None:
+    told = commit("t0", added("Ana rows."))
+    ana = entity_id_at(told)
+    await db.apply(with_entities(told, registered("Ana"), linked(0, ana)))
+    for number in range(1, 5):
+        told = commit(f"t{number}", merged(f"Ana rows in {number} lakes.", fact_id_at(told)), at=day(number))
+        await db.apply(told)
+    last = fact_id_at(told)
+    seen = """SELECT DISTINCT f.is_hidden, e.shown_name, n.shown FROM facts AS f, entities AS e, entity_aliases AS n"""
+    assert await db.rows(seen) == [(False, "Ana", "Ana")]
+    columns = ", ".join(FactState.model_fields)
+    ((*state,),) = await db.rows(f"SELECT {columns} FROM facts WHERE status = 'active'")  # noqa: S608 -- names of fields
+    deletion = command_commit("d1", Delete(fact_ids=(last,)), retracted(last), at=day(6))
+    await db.apply(deletion)
+    assert await db.rows(seen) == [(True, None, None)]
+    before = FactState(**dict(zip(FactState.model_fields, state, strict=True)))
+    back = undone(event_id_at(deletion), reversal(last, "retracted", before))
+    await db.apply(command_commit("u1", Undo(source_id="d1"), back, at=day(7)))
+    assert await db.rows(seen) == [(False, "Ana", "Ana")]

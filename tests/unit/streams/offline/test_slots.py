@@ -67,7 +67,27 @@ NO_SLOT = [
     *("Maybe I live in Rome", "I think I'm allergic to shrimp", "I'm allergic to mornings", "I'm allergic to Mondays"),
     *("My wife is German", "My dog is Spanish", "I work from Berlin", "I called Bob", "I named my car Bertha"),
     *("I have a question called Rex", "I'm called Bob by my friends", "I also work at Bosch", "my name isn't Bob"),
-    *("I live in Bavaria", "I live in Texas", "I moved to Bavaria"),
+    *(
+        "I work at Home",
+        "I live in Student Housing",
+        "I live in Hotel California",
+        "I live in Hope",
+        "I live in House Stark",
+    ),
+    *("I live in Georgia", "I live in Washington", "I moved to Denver in 2015", "I lived in Rome as a kid"),
+    *(
+        "I live in Oslo on paper",
+        "I moved to Rome in my mind",
+        "I work at SAP and IBM",
+        "I live in Oslo, well, near it",
+    ),
+    *(
+        "I work at SAP as a contractor for IBM",
+        "If anyone asks, I live in Paris",
+        "I live in Bavaria",
+        "I live in Texas",
+        "I moved to Bavaria",
+    ),
     *("I'm working at Starbucks today", "I'm vegan on Mondays", "I'm not just vegan"),
     *("Nobody is my sister", "This is my brother", "Tom is my brother in law"),
 ]
@@ -131,6 +151,7 @@ def test_the_rest_of_a_sentence_is_never_lost(text: str, texts: list[str]) -> No
         "I'm vegan. Just kidding!",
         "I live in Oslo! Actually, near Oslo.",
         "I live in Rome... sorry, in Milan.",
+        "I live in Oslo - well, Bergen.",
         "I have a cat called Miso - correction, Mimo.",
     ],
 )

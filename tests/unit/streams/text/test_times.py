@@ -91,6 +91,12 @@ def test_neither_the_machine_s_zone_nor_its_language_matters(zone: str, monkeypa
         ),
         ("I flew from Berlin to Rome on 3 May 2025", "I flew from Berlin to Rome on 3 May 2025 (2025-05-03)"),
         ("I walked from Rome to March 2024", "I walked from Rome to March 2024 (2024-03-01 to 2024-03-31)"),
+        ("I was there 3-5 June 2025.", "I was there 3-5 June 2025 (2025-06-03 to 2025-06-05)."),
+        ("I was ill 30 May \u2013 2 June 2025", "I was ill 30 May \u2013 2 June 2025 (2025-05-30 to 2025-06-02)"),
+        ("I worked there June to August 2024.", "I worked there June to August 2024 (2024-06-01 to 2024-08-31)."),
+        ("I was away 2025-06-03 to 2025-06-05", "I was away 2025-06-03 to 2025-06-05 (2025-06-03 to 2025-06-05)"),
+        ("We're away from Monday to Friday.", "We're away from Monday to Friday."),
+        ("I was off June 3-5.", "I was off June 3-5."),
     ],
 )
 def test_a_span_has_both_of_its_ends(said: str, noted_as: str) -> None:
