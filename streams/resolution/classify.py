@@ -85,6 +85,9 @@ def classify(matched: MatchedFact, rules: TurnRules) -> Classification:
     if repeated:
         return Duplicate(matched, max(repeated, key=lambda known: known.similarity), "threshold")
     near = conflicting_facts(matched, rules) if rules.infer else ()
+    near = tuple(
+        known for known in near if known.content_hash != fact.content_hash or not _tells_anew(matched, known, rules)
+    )
     return Conflict(matched, near) if near else New(matched)
 
 
@@ -102,11 +105,17 @@ def may_repeat(matched: MatchedFact, known: Candidate, rules: TurnRules) -> bool
     rivals = (other for other in matched.candidates if other.status == "active" and other is not known)
     if known.key is None and any(rules.slot_relation(fact, other) != "other" for other in rivals):
         return False  # it names the slot of another value: which of them holds is to be decided
-    if fact.action_hint == "new" or known.status == "pending_confirmation":
-        return True
-    last_said = known.said_at or known.true_from
-    return not any(
-        other.status == "active" and other.action_hint != fact.action_hint and other.true_from > last_said
+    return known.status == "pending_confirmation" or not _tells_anew(matched, known, rules)
+
+
+def _tells_anew(matched: MatchedFact, known: Candidate, rules: TurnRules) -> bool:
+    """Whether a statement tells an end or a change that a known fact tells of what was before, and not of what is now.
+
+    A fact that it may concern has begun since the known fact was last said. So the known fact is no candidate either.
+    """
+    hint, last_said = matched.fact.action_hint, known.said_at or known.true_from
+    return hint != "new" and any(
+        other.status == "active" and other.action_hint != hint and other.true_from > last_said
         for other in conflicting_facts(matched, rules)
     )
 

@@ -85,11 +85,7 @@ def _decide_conflict(builder: EventBuilder, llm_decision: LlmDecision) -> Sequen
     if of_others and llm_decision.reply.verdict in _OF_ONE_SUBJECT:
         of_subject = tuple(known for known in llm_decision.targets if known not in of_others)
         if not of_subject:
-            reason = f"{llm_decision.reply.reason}; {GUARD_REASONS['other_subject']}"
-            before = snapshots(of_others)
-            return (
-                builder.added(builder.decision("policy", reason, llm_decision, guard="other_subject", before=before)),
-            )
+            return (builder.added(builder.held_back(llm_decision, "other_subject", of_others)),)
         llm_decision = replace(llm_decision, targets=of_subject)
     ended = builder.state.ended_facts(llm_decision.targets)
     if ended and not builder.state.open_facts(llm_decision.targets):

@@ -41,6 +41,7 @@ from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
 from mnemolog.streams.resolution.classify import TurnState
 from mnemolog.streams.resolution.guards import (
+    GUARD_REASONS,
     Cleared,
     StatementContext,
     clear,
@@ -54,15 +55,8 @@ from mnemolog.streams.resolution.guards import (
 )
 from mnemolog.streams.resolution.rules import TurnRules
 
-Ending = TypeVar(
-    "Ending",
-    FactReplaced,
-    FactContradicted,
-    FactRetracted,
-    FactExpired,
-    FactsMerged,
-    ConflictResolved,
-    PendingConfirmed,
+EndT = TypeVar(
+    "EndT", FactReplaced, FactContradicted, FactRetracted, FactExpired, FactsMerged, ConflictResolved, PendingConfirmed
 )
 """Events that end known facts, or settle one of them; they are made of cleared facts alone."""
 _OF_ENTITIES: Final = ("entities", "relations", "unlinked")
@@ -217,6 +211,11 @@ class EventBuilder:
             **fields,
         )
 
+    def held_back(self, llm_decision: LlmDecision, guard: Guard, known: Sequence[Candidate]) -> Decision:
+        """The decision of a guard that keeps a verdict from known facts."""
+        reason = f"{llm_decision.reply.reason}; held back: {GUARD_REASONS[guard]}"
+        return self.decision("policy", reason, llm_decision, guard=guard, before=snapshots(known))
+
     def added(self, decision: Decision, **fields: Any) -> FactAdded:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), **fields)
 
@@ -226,9 +225,7 @@ class EventBuilder:
         denied = decision.model_copy(update={"shown": (added.fact.fact_id, *shown)}) if shown else decision
         return added, self.ending(FactRetracted, self.clear_itself(), denied, offset=1, ended_at=None)
 
-    def ending(
-        self, kind: type[Ending], cleared: Cleared, decision: Decision, *, offset: int = 0, **fields: Any
-    ) -> Ending:
+    def ending(self, kind: type[EndT], cleared: Cleared, decision: Decision, *, offset: int = 0, **fields: Any) -> EndT:
         """The event that ends cleared facts, or settles what the statement means for them."""
         return kind(**self.event_fields(decision, offset=offset), targets=cleared.fact_ids, **fields)
 
@@ -244,10 +241,7 @@ class EventBuilder:
     def added_as_history(self, newer: Sequence[Candidate], decision: Decision) -> FactAdded:
         """The event of a statement that is older than a fact of `newer`: it held until the next version began."""
         end = next_version_start(newer, self.statement_context.true_from, self.state.version_starts)
-        if end is None:
-            return self.added(decision)
-        ended_at, ended_by = end
-        return FactAdded(**self.event_fields(decision), fact=self.new_fact(), ended_at=ended_at, ended_by=ended_by)
+        return self.added(decision, **({"ended_at": end[0], "ended_by": end[1]} if end else {}))
 
     def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
         return FactSkipped(

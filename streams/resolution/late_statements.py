@@ -39,8 +39,7 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
         return builder.added(history.model_copy(update={"reason": reason}), ended_at=last.true_to, ended_by=ended_by)
     newer = [known for known in ended if is_late_news(reply.verdict, [known], statement, reply.ended_at)]
     if reply.verdict in OVERWRITE_OF_VERDICT and newer:
-        reason = f"{reply.reason}; {GUARD_REASONS['late_news']}"
-        return builder.added_as_history(newer, history.model_copy(update={"reason": reason}))
+        return builder.added_as_history(newer, builder.held_back(llm_decision, "late_news", ended))
     moved = _earlier_ends(builder, llm_decision, held) if reply.verdict in VERDICTS_WITH_END_TIME else ()
     if not moved:
         return builder.added(decision)

@@ -20,7 +20,7 @@ from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.resolution.classify import stated_candidate
 from mnemolog.streams.resolution.events import EventBuilder, Judgement, LlmDecision, NoDecision, own_end
-from mnemolog.streams.resolution.guards import GUARD_REASONS, Cleared, StatementContext, clear, is_planned
+from mnemolog.streams.resolution.guards import Cleared, StatementContext, clear, is_planned
 from mnemolog.streams.resolution.overwrites import target_end
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import relate_subjects
@@ -149,14 +149,14 @@ def _unresolved(builder: EventBuilder, event: MemoryEvent, judgement: Judgement)
     """The added fact as unresolved beside an end that may concern it."""
     if not isinstance(event, FactAdded) or event.ended_at is not None:
         return event
-    decided = judgement.answer
-    if isinstance(decided, NoDecision):
-        decision = builder.decision("fallback", f"added as unresolved: {decided.complaint}", decided)
+    answer = judgement.answer
+    if isinstance(answer, NoDecision):
+        decision = builder.decision("fallback", f"added as unresolved: {answer.complaint}", answer)
     else:
-        cleared = _cleared(builder, judgement.question, decided)
-        guard = None if isinstance(cleared, Cleared) else cleared
-        reason = f"{decided.reply.reason}; held back: {GUARD_REASONS[guard]}" if guard else decided.reply.reason
-        decision = builder.decision("policy", reason, decided, guard=guard)
+        guard = _cleared(builder, judgement.question, answer)
+        decision = builder.decision("policy", answer.reply.reason, answer)
+        if isinstance(guard, str):
+            decision = builder.held_back(answer, guard, ())
     shown = tuple(dict.fromkeys((*event.decision.shown, _known(judgement.question).fact_id)))
     return event.model_copy(update={"unresolved": True, "decision": decision.model_copy(update={"shown": shown})})
 

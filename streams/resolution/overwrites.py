@@ -28,7 +28,6 @@ from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Decision, Guard
 from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, confirm_pending, own_end, snapshots
 from mnemolog.streams.resolution.guards import (
-    GUARD_REASONS,
     KEPT_BESIDE,
     Cleared,
     clear_held,
@@ -44,8 +43,7 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
     builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate]
 ) -> Sequence[MemoryEvent]:
     """The events of a verdict of `OVERWRITE_OF_VERDICT` on at least one target."""
-    reply, before = llm_decision.reply, snapshots(targets)
-    statement = builder.statement_context
+    reply, statement = llm_decision.reply, builder.statement_context
     newer = [
         known
         for known in targets
@@ -59,12 +57,13 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
     if pending is not None and reply.verdict == "MERGE" and guard not in KEPT_BESIDE:
         return _enrich_pending(builder, llm_decision, pending)
     if isinstance(guard, Cleared):
-        decision = builder.decision("model", reply.reason, llm_decision, before=before)
+        if held := _in_place_of_held(builder, llm_decision, targets):
+            return held
+        decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
         called_off, begun = call_off_plans(builder, llm_decision, guard, targets, decision)
         last = overwrite_event(builder, llm_decision, guard, begun, decision, offset=len(called_off))
         return *called_off, last
-    reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
-    decision = builder.decision("policy", reason, llm_decision, guard=guard, before=before)
+    decision = builder.held_back(llm_decision, guard, targets)
     if guard in KEPT_BESIDE:
         return (builder.added(decision),)
     if guard == "late_news":
@@ -188,6 +187,43 @@ def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: C
         fact=builder.merged_fact(llm_decision, [pending]),
     )
     return (event,)
+
+
+def _in_place_of_held(
+    builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate]
+) -> Sequence[MemoryEvent]:
+    """The events of a statement that takes the place of a held overwrite: it waits too, if a guard holds it as well.
+
+    "Oslo, rather Chur" ends no home that a human stated. No events where none of the targets is such an overwrite.
+    """
+    state, verdict = builder.state, llm_decision.reply.verdict
+    if verdict not in ("REPLACE", "CONTRADICT") or any(known.status == "active" for known in targets):
+        return ()
+    for known in targets:
+        held = state.held_back.get(known.fact_id) or builder.context.pending_cases.get(known.fact_id)
+        if held is None or held.action not in ("replace", "contradict"):
+            continue
+        challenged = state.compared_facts(state.open_ids(held.targets))
+        cleared = builder.clear("REPLACE" if held.action == "replace" else "CONTRADICT", challenged)
+        guard: Cleared | Guard = "human_word" if held.needs_human else cleared
+        if isinstance(guard, Cleared) or guard in KEPT_BESIDE or guard == "late_news":
+            continue
+        decision = builder.held_back(llm_decision, guard, targets)
+        rejections = [
+            PendingRejected(**builder.event_fields(decision, offset=offset), target=one.fact_id)
+            for offset, one in enumerate(targets)
+        ]
+        pending = FactPending(
+            **builder.event_fields(decision, offset=len(rejections)),
+            targets=state.open_ids(held.targets),
+            action=held.action,
+            ended_at=target_end(builder, llm_decision, challenged) if held.action == "replace" else None,
+            guard=guard,
+            needs_human=guard == "human_word",
+            fact=builder.new_fact(offset=len(rejections)),
+        )
+        return *rejections, pending
+    return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from uuid import UUID
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MatchedFact
-from mnemolog.schemas.provenance import Decision
 from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
 from mnemolog.streams.llm.ports import Question
@@ -25,7 +24,7 @@ from mnemolog.streams.resolution.events import (
     says_more,
     snapshots,
 )
-from mnemolog.streams.resolution.guards import GUARD_REASONS, Cleared, StatementContext, next_version_start
+from mnemolog.streams.resolution.guards import Cleared, StatementContext, next_version_start
 from mnemolog.streams.resolution.overwrites import call_off_plans, overwrite_event, target_end
 from mnemolog.streams.resolution.rules import TurnRules
 
@@ -132,26 +131,24 @@ def retry_events(
         candidates=question.candidates,
         known_id=unresolved.fact_id,
     )
-    decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
     guard = builder.clear(reply.verdict, targets, reply.ended_at)
     if isinstance(guard, Cleared):
-        return tuple(_resolution_events(builder, llm_decision, guard, unresolved, targets, decision))
+        return tuple(_resolution_events(builder, llm_decision, guard, unresolved, targets))
     end = next_version_start(targets, unresolved.true_from, state.version_starts)
     if guard != "late_news" or end is None:
         return ()
-    reason = f"{reply.reason}; held back: {GUARD_REASONS[guard]}"
-    update = {"by": "policy", "reason": reason, "guard": guard, "before": snapshots([unresolved])}
-    return (builder.ending(FactExpired, builder.clear_itself(), decision.model_copy(update=update), ended_at=end[0]),)
+    decision = builder.held_back(llm_decision, guard, [unresolved])
+    return (builder.ending(FactExpired, builder.clear_itself(), decision, ended_at=end[0]),)
 
 
-def _resolution_events(  # noqa: PLR0917 -- all of it belongs to the one decision
+def _resolution_events(
     builder: EventBuilder,
     llm_decision: LlmDecision,
     cleared: Cleared,
     unresolved: Candidate,
     targets: tuple[Candidate, ...],
-    decision: Decision,
 ) -> Iterator[MemoryEvent]:
+    decision = builder.decision("model", llm_decision.reply.reason, llm_decision, before=snapshots(targets))
     called_off, targets = call_off_plans(builder, llm_decision, cleared, targets, decision)
     yield from called_off
     ended_at, offset = target_end(builder, llm_decision, targets), len(called_off)

@@ -3,7 +3,7 @@
 `TurnDecider` is the entry. `LlmDecider` asks; `decide` makes the events.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -77,34 +77,24 @@ def number_turn(
     if not (questions or asked_names):
         return None
     possible_subjects = {fact_id for name in asked_names for twin in name.twins for fact_id in twin.subject_of}
-    asked: list[Question] = []
-    for question in questions:
-        if question.known is None:
-            # The model may find that a twin is whom the new fact is about.
-            candidates = tuple(
-                known.model_copy(update={"subject_relation": None})
-                if known.subject_relation == "twin" and known.fact_id in possible_subjects
-                else known
-                for known in question.candidates
-            )
-            question = replace(question, candidates=candidates)  # noqa: PLW2901 -- as it is asked
-        asked.append(question)
-    places = range(len(envelope.facts))
-    statements = [one.candidates[0] for one in questions if one.known is not None and one.place is not None]
-    numbered = number_questions(
-        asked,
-        said_at=max(
-            (matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at
-        ),
-        just_said=frozenset(
-            (
-                *(provisional_fact_id(envelope.owner, envelope.source_id, place) for place in places),
-                *(statement.fact_id for statement in statements),
-            )
-        ),
-        user_names=envelope.user_names,
-    )
+    # The model may find that a twin is whom a new fact is about.
+    asked = [one if one.known else _without_twins(one, possible_subjects) for one in questions]
+    just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in range(len(envelope.facts))}
+    just_said |= {one.candidates[0].fact_id for one in questions if one.known is not None and one.place is not None}
+    said_at = max((matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at)
+    numbered = number_questions(asked, said_at=said_at, just_said=frozenset(just_said), user_names=envelope.user_names)
     return replace(numbered, names=names)
+
+
+def _without_twins(question: Question, fact_ids: Collection[UUID]) -> Question:
+    """The question, whose candidates among `fact_ids` are about nobody else for being about a possible twin."""
+    candidates = (
+        known.model_copy(update={"subject_relation": None})
+        if known.subject_relation == "twin" and known.fact_id in fact_ids
+        else known
+        for known in question.candidates
+    )
+    return replace(question, candidates=tuple(candidates))
 
 
 @dataclass(frozen=True, slots=True)

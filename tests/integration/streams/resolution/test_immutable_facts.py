@@ -50,10 +50,12 @@ async def test_without_the_mark_it_is_changed(resolver: ResolverHarness) -> None
     assert await resolver.statuses() == {BERLIN: "superseded", NEWS: "active"}
 
 
-async def test_one_that_waits_without_the_mark_is_replaced(resolver: ResolverHarness) -> None:
+async def test_what_takes_the_place_of_one_that_waits_without_the_mark_waits_too(resolver: ResolverHarness) -> None:
     await tell_news(resolver, news=False)
-    await tell_change(resolver, ULM, NEWS, "REPLACE")
-    assert (await resolver.statuses())[NEWS] == "superseded"
+    resolver.chat_model.set_replies(judge_by_text({ULM: verdict("REPLACE", NEWS)}))
+    rejected, held = (await resolver.resolve_turn(home(ULM, action_hint="update"), at=day(9))).events
+    assert (rejected.event, held.event, held.decision.guard) == ("pending_rejected", "fact_pending", "human_word")
+    assert await resolver.statuses() == {BERLIN: "active", NEWS: "archived", ULM: "pending_confirmation"}
 
 
 async def test_a_human_changes_it_and_an_application_does_not(

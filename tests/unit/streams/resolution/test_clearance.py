@@ -29,7 +29,7 @@ from tests.support.builders.decisions import (
     matched_fact,
 )
 
-ENDING = {kind.__name__ for kind in events.Ending.__constraints__}
+ENDING = {kind.__name__ for kind in events.EndT.__constraints__}
 """The events that end known facts."""
 STREAMS = Path(streams.__file__).parent
 DECIDING = [path for folder in ("resolution", "stages") for path in sorted((STREAMS / folder).glob("*.py"))]

@@ -210,6 +210,44 @@ def test_a_second_statement_of_the_turn_settles_nothing_again(
         assert events[1].affected_ids == ()
 
 
+@pytest.mark.parametrize(
+    ("known", "case", "said", "guard"),
+    [
+        pytest.param({"authority": "human"}, {"needs_human": True}, {}, "human_word", id="a human's word"),
+        pytest.param({"category": "health"}, {}, {"certainty": "weak"}, "high_risk", id="not certain enough either"),
+        pytest.param({"category": "health"}, {}, {}, None, id="certain enough"),
+        pytest.param({"authority": "human"}, {"action": "retract", "needs_human": True}, {}, None, id="denies an end"),
+    ],
+)
+@pytest.mark.parametrize("verdict", ["REPLACE", "CONTRADICT"])
+def test_who_takes_the_place_of_what_is_held_is_held_by_the_same_guard(
+    verdict: Verdict, known: dict[str, Any], case: dict[str, Any], said: dict[str, Any], guard: str | None
+) -> None:
+    berlin = BERLIN.model_copy(update=known)
+    stated = matched_fact(MUNICH, berlin, text="Mira lives in Chur.", **said)
+    made = decide_all([stated], {0: llm_decision(verdict, MUNICH)}, decision_context(held(**case)))
+    if guard is None:
+        assert [event.ended_ids for event in made] == [(MUNICH.fact_id,)]
+        return
+    rejected, pending = made
+    assert (rejected.event, rejected.ended_ids) == ("pending_rejected", (MUNICH.fact_id,))
+    assert isinstance(pending, FactPending)
+    assert (pending.guard, pending.targets, pending.action) == (guard, (BERLIN.fact_id,), "replace")
+    assert pending.needs_human == (guard == "human_word")
+
+
+def test_a_correction_of_what_the_turn_has_held_back_is_held_back() -> None:
+    rome = known_fact(text="Mira lives in Rome.", authority="human")
+    oslo = matched_fact(rome, text="Mira lives in Oslo.")
+    itself = known_fact(0.9, "Mira lives in Oslo.", fact_id=ids.provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    chur = matched_fact(rome, itself, text="Mira rather lives in Chur.")
+    made = decide_all([oslo, chur], {0: llm_decision("REPLACE", rome), 1: llm_decision("CONTRADICT", itself)})
+    assert [event.event for event in made] == ["fact_pending", "pending_rejected", "fact_pending"]
+    assert [event.ordinal for event in made] == [0, 1, 2]
+    assert isinstance(made[2], FactPending)
+    assert (made[2].targets, made[2].guard) == ((rome.fact_id,), "human_word")
+
+
 def test_nothing_ends_before_it_began() -> None:
     weekend = matched_fact(BERLIN, event_time=LAST_YEAR - timedelta(days=3), action_hint="update")
     event = decide_one(weekend, llm_decision("REPLACE", BERLIN))

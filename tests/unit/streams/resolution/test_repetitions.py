@@ -74,7 +74,10 @@ def test_words_that_name_another_time_tell_another_event(
 def test_an_end_that_is_told_again_may_end_what_has_begun_since(hint: str, other: dict[str, Any], kind: type) -> None:
     end = known_fact(1.0, LEFT, action_hint=hint, said_at=LAST_YEAR)
     began = known_fact(**{"similarity": 0.6, "text": "Mira works at Acme.", **other})
-    assert again(end, began, text=LEFT, action_hint=hint) is kind
+    matched = matched_fact(end, began, text=LEFT, action_hint=hint)
+    found = classify(matched, turn_rules())
+    assert type(found) is kind
+    assert not isinstance(found, Conflict) or found.candidates == (began,), "and not the end of what was before"
 
 
 def test_what_is_said_again_without_an_end_is_a_repetition_whatever_began() -> None:
