@@ -94,7 +94,7 @@ class History:
         self._link(name, text, commit)
         whose = self.known.head(self.known.holders[name])
         after = {one: (place, held) for one, place, held in await self.people.rows(ACTIVE)}
-        settled = {}  # a question that a merge has asked, and this turn's call has answered
+        settled: dict[str, str] = {}  # a question that a merge has asked, and this turn's call has answered
         for event in commit.events:
             if isinstance(event, ConflictResolved):
                 settled |= dict.fromkeys((self.texts[one] for one in event.targets), self.texts[event.target])
