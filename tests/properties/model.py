@@ -64,12 +64,13 @@ def _verdict_on_other_value(new: Meaning, known: Meaning) -> Verdict | None:
 class PerfectReader:
     """Extracts what it was told that a turn says; decides as somebody would who understands every word.
 
-    A `greedy` one takes what is known of others for what is known of the subject where something ends; a
-    `careless` one at first says that what tells more was known.
+    A `greedy` one takes what is known of others for what is known of the subject where something ends, and a
+    stay for a change; a `careless` one at first says that what tells more was known.
     """
 
     greedy: bool = False
     careless: bool = False
+    lets_ends_stand: bool = False
     extractions: dict[str, Sequence[JsonObject]] = field(default_factory=dict)
 
     def reply(self, source_id: str, prompt: Prompt, attempt: int) -> str:
@@ -85,12 +86,19 @@ class PerfectReader:
         used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
             verdict, targets = best_verdict(conflict, used, ended, greedy=self.greedy)
+            if self.lets_ends_stand and verdict == "REPLACE" and not any(map(_holds, targets)):
+                verdict, targets = "ADD", ()
             if careless and verdict in ("MERGE", "REPLACE", "RETRACT", "CONTRADICT"):
                 verdict, targets = "KEEP", targets[:1]
             labels = {label for label, _ in targets}
             used |= labels
             ended |= labels if verdict in OVERWRITES else set()
             yield decision_on(conflict, verdict, targets)
+
+
+def _holds(target: tuple[int, Candidate]) -> bool:
+    known = meaning_of(target[1])
+    return known is not None and known.holds
 
 
 Targets = Sequence[tuple[int, Candidate]]
@@ -111,9 +119,10 @@ def best_verdict(
     for label, candidate in conflict.candidates:
         known = meaning_of(candidate)
         verdict = verdict_on(new, known) if known and label not in ended else None
-        if verdict is None and greedy and known and label not in ended:
-            of_other = verdict_on(new, replace(known, person=new.person))
-            verdict = of_other if of_other in ("REPLACE", "RETRACT", "CONTRADICT", "EXPIRE") else None
+        is_stay = bool(new.until) and new.holds and verdict == "SIMILAR"
+        if (verdict is None or is_stay) and greedy and known and label not in ended:
+            of_other = verdict_on(replace(new, until=None), replace(known, person=new.person, until=None))
+            verdict = of_other if of_other in ("REPLACE", "RETRACT", "CONTRADICT", "EXPIRE") else verdict
         if verdict is not None and not (verdict in OVERWRITES and label in used):
             found.setdefault(verdict, []).append((label, candidate))
     best = next((verdict for verdict in _PRIORITY if verdict in found), None)

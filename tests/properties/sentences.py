@@ -56,15 +56,17 @@ def _words(
 SLOTS: Final = (
     Slot(
         "home_city", True, "other", ("Rome", "Oslo", "Bern", "Chur"), ("near Gate 5", "with Eva"),
-        _words(("lives in", "is at home in"), "moved to", "lived in", "will leave", "will not move to"),
+        _words(("lives in", "is at home in", "resides in"), "moved to", "lived in", "will leave", "will not move to"),
     ),
     Slot(
         "employer", True, "professional", ("Acme", "Bosch", "Hooli"), ("in Room 12", "under Kim"),
-        _words(("works at", "is employed by"), "started at", "worked at", "will quit", "will not start at"),
+        _words(
+            ("works at", "is employed by", "has a job at"), "started at", "worked at", "will quit", "will not start at"
+        ),
     ),
     Slot(
         "pet", False, "other", ("dog", "cat"), ("named Rex", "aged 7"),
-        _words(("has a", "owns a"), "got a", "had a", "will give away the", "will not get a"),
+        _words(("has a", "owns a", "keeps a"), "got a", "had a", "will give away the", "will not get a"),
     ),
     Slot(
         "drink", False, "soft_preference", ("tea", "turkey", "Turkey"), ("with Ann", "at 16:00"),
@@ -72,7 +74,10 @@ SLOTS: Final = (
     ),
     Slot(
         "allergy", False, "health", ("nuts", "milk"), ("since 1992", "from Kent"),
-        _words(("is allergic to", "reacts to"), "got allergic to", "was allergic to", "will lose", "will not get"),
+        _words(
+            ("is allergic to", "reacts to", "suffers from"),
+            "got allergic to", "was allergic to", "will lose", "will not get",
+        ),
     ),
 )  # fmt: skip
 SLOT_OF_KEY: Final = {slot.key: slot for slot in SLOTS}

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final, Literal, get_args
 
 from tests.properties.sentences import SLOTS, SUBJECTS, Form, Meaning, Slot
-from tests.properties.steps import Kind, Order, Said, Step, Turn, on_day
+from tests.properties.steps import START, Kind, Order, Said, Step, Turn, on_day
 from tests.properties.truth import Statement, Truth, effects, truth_after
 
 Feature = Literal[
@@ -25,6 +25,8 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("end", "again", "people", "greedy"),
     ("plan", "detail", "timer"),
     ("term", "again", "timer"),
+    ("term", "greedy"),
+    ("again", "several"),
     ("denial", "detail", "end"),
     ("detail", "slotless", "far"),
     ("doubt", "settle", "end", "denial"),
@@ -124,6 +126,17 @@ def is_keyed(truth: Truth, meaning: Meaning) -> bool:
     return known is not None and not (known.told[0].said.slotless or known.told[0].said.far)
 
 
+def is_plain(said: Said) -> bool:
+    """Whether a sentence says that a value holds, and nothing else."""
+    return said == Said(Meaning(*said.meaning.topic), said.subject, said.wording)
+
+
+def is_news(truth: Truth, meaning: Meaning, at: datetime) -> bool:
+    """Whether a sentence changes what is known."""
+    is_new = meaning.holds and truth.current(meaning.topic) is None
+    return is_new or any(effects(Statement(Said(meaning, None), at, ""), truth.open()))
+
+
 def is_less_than_known(truth: Truth, meaning: Meaning) -> bool:
     """Whether more is known of a value than a sentence says of it."""
     known = truth.current(meaning.topic)
@@ -180,6 +193,10 @@ class _Teller:
 
     def _turn(self) -> Turn | None:
         truth = truth_after(self._steps)
+        last = self._steps[-1] if self._steps else None
+        if isinstance(last, Turn) and "late" not in self._features and self._has("doubt", 0.3):  # the same, sent again
+            self._day = (last.at - START) / timedelta(days=1) + 0.003
+            return replace(last, name=f"t{len(self._steps)}", at=self._now, arrives=self._now)
         in_run = self._has("run", 0.6)
         said: list[Said] = []
         for _ in range(2 if self._has("several") else 1):
@@ -197,9 +214,14 @@ class _Teller:
                     self._said(truth, Meaning(person, slot.key, right, "correction")),
                 ]
                 continue
+            again = self._again(truth, person, slot) if self._has("again") else None
             meaning = self._meaning(truth, person, slot, in_run=in_run)
-            if meaning is not None:
+            if again is not None:
+                said.append(again)
+            elif meaning is not None:
                 said.append(self._said(truth, meaning))
+                if slot.single_valued and self._has("several") and is_plain(said[-1]):  # the same in other words
+                    said.append(replace(said[-1], wording=said[-1].wording + 1))
         if not said:
             return None
         days = self._random.choice([2, 5, 12]) if self._has("late") else 0
@@ -223,12 +245,19 @@ class _Teller:
     def _knows(self, truth: Truth, person: str, slot: Slot, value: str) -> bool:
         return any(one.topic == (person, slot.key, value) for one in truth.open())
 
+    def _again(self, truth: Truth, person: str, slot: Slot) -> Said | None:
+        """What was said of a key in the same words, mostly where it tells something new now."""
+        said = [
+            one for step in self._steps if isinstance(step, Turn) for one in step.said if one.certainty == "explicit"
+        ]
+        known = [one for one in said if one.meaning.topic[:2] == (person, slot.key)]
+        known = [one for one in known if not (one.meaning.begins or one.meaning.until or one.slotless or one.far)]
+        known = [one for one in known if "detail" in self._forms or not one.meaning.details]
+        news = [one for one in known if is_news(truth, one.meaning, self._now)]
+        share = 0.4 if "immutable" in self._features else 0.8
+        return self._random.choice(news if news and self._random.random() < share else known) if known else None
+
     def _meaning(self, truth: Truth, person: str, slot: Slot, *, in_run: bool) -> Meaning | None:
-        if self._has("again"):
-            known = [one.meaning for step in self._steps if isinstance(step, Turn) for one in step.said]
-            again = [one for one in known if not (one.begins or one.until) and one.topic[:2] == (person, slot.key)]
-            if again:
-                return self._random.choice(again)
         if in_run:
             options = list(_options(truth.run or Truth(), person, slot, self._now))
         else:
@@ -242,7 +271,7 @@ class _Teller:
         return Said(
             meaning,
             self._subjects[meaning.person],
-            wording=self._random.choice([0, 0, 1]),
+            wording=self._random.choice([0, 0, 0, 1, 2]),
             certainty="speculation" if doubted and self._has("doubt", 0.6) else "explicit",
             slotless=bool(meaning.details) and is_keyed(truth, meaning) and self._has("slotless"),
             far=meaning.slot.single_valued and meaning.form == "change" and self._has("far"),
@@ -362,7 +391,7 @@ def _options(truth: Truth, person: str, slot: Slot, now: datetime) -> Iterator[M
         yield from (said(value, details=frozenset({detail})) for detail in slot.details)
         yield said(value, details=frozenset(slot.details))
         if not is_ending and not plans:
-            yield said(value, "announcement", until=_day(now, 15))
+            yield from (said(value, "announcement", until=_day(now, 15)) for _ in slot.values)
     for one in plans:
         value, begins = one.topic[2], one.meaning.begins
         yield from (said(value, "call_off", begins=begins), said(value, begins=begins))

@@ -84,6 +84,16 @@ class Episode:
         """When it ends, by what was said since or by its own term."""
         return min((end for end in (self.ends, self.meaning.until) if end), default=None)
 
+    @property
+    def confidence(self) -> float | None:
+        """How sure it is: each turn that says it in other words removes a quarter of the doubt; None where it is a
+        matter of more than plain words.
+        """
+        if self.details or any(one.human or one.since or not one.certain for one in self.told):
+            return None
+        others = {one.source for one in self.told if one.said.text != self.told[0].said.text}
+        return 1 - 0.05 * 0.75 ** len(others - {self.told[0].source})
+
     def holds(self, at: datetime) -> bool:
         return self.begins <= at and not self.is_over(at)
 
@@ -117,6 +127,16 @@ class Truth:
 
     def claims(self, at: datetime) -> set[Claim]:
         return claims_of(one for one in self.episodes() if one.holds(at))
+
+    def taken_back(self) -> set[Topic]:
+        """What was told and is not to be shown any more: it was deleted, undone, or corrected to something else."""
+        told = {one.meaning.topic for one in self.statements if one.state in ("told", "held")}
+        return {one.meaning.topic for one in self.statements if not one.concerns} - told
+
+    def still_published(self) -> set[Topic]:
+        """What the last published profile had, and is as it was then."""
+        now = {(id(one.told[0]), one.topic, *sorted(one.details)) for one in self.open()}
+        return {one.topic for one in self.published or () if (id(one.told[0]), one.topic, *sorted(one.details)) in now}
 
     def current(self, topic: Topic | None) -> Episode | None:
         return next((one for one in self.open() if one.topic == topic), None)
@@ -160,7 +180,7 @@ class Truth:
                 if new.at > pending.at and not is_resent and not pending.waits_for_human:
                     pending.state = "told"
                 else:
-                    new.state = "void"  # a mention of what waits
+                    new.state, new.concerns = "void", pending.concerns  # a mention of what waits
                     return
         ended = [
             (one.told[0], one.human) for one, how in effects(new, self.episodes(new)) if self._is_guarded(new, one, how)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 from unittest.mock import patch
 
-from tests.properties.faults import entity_patches, patches
+from tests.properties.faults import decision_patches, entity_patches, patches
 from tests.properties.faults.patches import PatchedPlaces
 
 DECISIONS: Final = "tests/integration/streams/resolution/test_"
 QUERIES: Final = "tests/integration/projections/queries/test_"
+UNIT: Final = "tests/unit/streams/resolution/test_"
 STAGES: Final = "tests/unit/streams/stages/test_"
 ENTITIES: Final = "tests/integration/streams/entities/test_"
 REPLIES: Final = "tests/unit/streams/llm/test_"
@@ -241,5 +242,96 @@ FAULTS: Final = (
         "entities",
         entity_patches.merged_names_outlive_forgotten_entities,
         f"{ENTITIES}entity_commands.py::test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it",
+    ),
+    Fault(
+        30,
+        "an end of a high-risk fact needs no certain statement",
+        "facts",
+        decision_patches.high_risk_ends_are_not_guarded,
+        f"{DECISIONS}held_overwrites.py::test_confirmed_after_a_split_it_ends_no_fact_of_the_other",
+    ),
+    Fault(
+        31,
+        "an end of one person's fact ends another's",
+        "facts",
+        decision_patches.an_end_of_one_ends_another,
+        f"{UNIT}decide.py::test_what_is_said_of_one_neither_repeats_nor_ends_a_fact_about_another",
+    ),
+    Fault(
+        32,
+        "an earlier statement, or a resend, confirms what waits",
+        "facts",
+        decision_patches.anything_confirms,
+        f"{UNIT}overwrites.py::test_an_earlier_word_does_not_confirm_what_was_held_back_later",
+    ),
+    Fault(
+        33,
+        "what is merged loses its announced end",
+        "facts",
+        decision_patches.merges_lose_announced_ends,
+        f"{DECISIONS}plans_called_off.py::test_an_announced_end_goes_on_in_what_is_merged",
+    ),
+    Fault(
+        34,
+        "a human's word is an ordinary one once it is promoted",
+        "facts",
+        decision_patches.a_promoted_human_word_is_ordinary,
+        f"{DECISIONS}promotions.py::test_a_human_s_word_of_a_run_is_guarded_from_another_turn_of_the_run",
+    ),
+    Fault(
+        35,
+        "a merged fact fills the slot of the statement alone",
+        "facts",
+        decision_patches.a_merge_has_the_slot_of_the_statement,
+        f"{UNIT}decide.py::test_a_merged_fact_is_what_its_parents_are_together",
+    ),
+    Fault(
+        36,
+        "a turn confirms what it has said itself",
+        "facts",
+        decision_patches.a_turn_confirms_twice,
+        f"{UNIT}decide.py::test_a_later_fact_is_decided_by_what_became_of_an_earlier_one",
+    ),
+    Fault(
+        37,
+        "statements of ends end nothing",
+        "facts",
+        decision_patches.ends_end_nothing,
+        f"{UNIT}decide.py::test_a_verdict_is_applied_to_all_its_targets",
+    ),
+    Fault(
+        38,
+        "an end told again in equal words ends nothing",
+        "facts",
+        decision_patches.an_event_is_a_sentence,
+        f"{UNIT}repetitions.py::test_an_end_that_is_told_again_may_end_what_has_begun_since",
+    ),
+    Fault(
+        39,
+        "what a repetition says beyond its words is dropped",
+        "facts",
+        decision_patches.a_repetition_brings_nothing,
+        f"{UNIT}repetitions.py::test_a_human_word_vouches_for_the_known_fact",
+    ),
+    Fault(
+        40,
+        "a turn that is sent again confirms what waits",
+        "facts",
+        decision_patches.a_resend_confirms,
+        f"{UNIT}overwrites.py::test_a_resend_confirms_nothing_that_is_held",
+    ),
+    Fault(
+        41,
+        "a stay for a term ends a lasting value",
+        "facts",
+        decision_patches.stays_end_lasting_values,
+        f"{UNIT}repetitions.py::test_a_term_ends_no_lasting_value",
+    ),
+    Fault(
+        42,
+        "turkey and Turkey are one",
+        "facts",
+        decision_patches.capitals_of_names_do_not_count,
+        f"{UNIT}classify.py::test_words_that_only_their_capitals_tell_apart_are_no_duplicate",
     ),
 )

@@ -10,6 +10,7 @@ from mnemolog.schemas.command import Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactAdded
 from tests.support.builders.commits import day
+from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
@@ -100,3 +101,16 @@ async def test_a_plan_that_was_replaced_before_it_came_never_was_true(resolver: 
     await resolver.resolve_turn(home(BERN, action_hint="update", event_time=day(25)), at=day(5))
     await resolver.resolve_turn(home(rome, action_hint="update", event_time=day(20)), at=day(3))
     assert [await held(resolver, on) for on in (22, 30)] == [[], [BERN]]
+
+
+async def test_an_announced_end_goes_on_in_what_is_merged(resolver: ResolverHarness) -> None:
+    await resolver.resolve_turn(home(ROME), at=day(1))
+    resolver.chat_model.set_replies([decision_json(1, "EXPIRE", 1, ended_at=day(20))])
+    leaving = extracted_fact("Mira will leave Rome on the 20th.", action_hint="retract", valid_until=day(20))
+    await resolver.resolve_turn(leaving, at=day(3))
+    text = "Mira lives in Rome with Eva."
+    resolver.chat_model.set_replies(verdicts_by_text({text: TextVerdict("MERGE", (ROME,), merged=text)}))
+    await resolver.resolve_turn(home(text), at=day(5))
+    assert await resolver.stored.rows(
+        "SELECT text, true_to FROM facts WHERE status = 'active' AND key IS NOT NULL"
+    ) == [(text, day(20))]

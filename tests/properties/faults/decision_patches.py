@@ -1,0 +1,112 @@
+"""Faults of decisions that a review put in or found: each as a rule would be if somebody forgot a part of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mnemolog.streams import ends
+from mnemolog.streams.resolution import classify, decide, events, guards, later_ends, overwrites
+from mnemolog.streams.resolution.events import EventBuilder
+from mnemolog.streams.stages import promote
+from mnemolog.streams.text import differences
+from mnemolog.streams.text.tokens import words_of
+from tests.properties.faults.patches import PatchedPlaces
+
+
+def _cleared(targets: Any) -> Any:
+    return guards.Cleared((known.fact_id for known in targets), key=guards._KEY)
+
+
+def _unguarded(guard: str, *verdicts: str) -> list[tuple[Any, str, Any]]:
+    def clear(verdict: Any, targets: Any, *rest: Any, **more: Any) -> Any:
+        found = guards.clear(verdict, targets, *rest, **more)
+        return _cleared(targets) if found == guard and verdict in verdicts else found
+
+    return [(module, "clear", clear) for module in (events, later_ends)]
+
+
+def high_risk_ends_are_not_guarded() -> PatchedPlaces:
+    return _unguarded("high_risk", "RETRACT")
+
+
+def stays_end_lasting_values() -> PatchedPlaces:
+    return _unguarded("lasting_value", "REPLACE")
+
+
+def an_end_of_one_ends_another() -> PatchedPlaces:
+    of_one = decide._OF_ONE_SUBJECT - {"RETRACT"}
+    return [(decide, "_OF_ONE_SUBJECT", of_one), *_unguarded("other_subject", "RETRACT")]
+
+
+def anything_confirms() -> PatchedPlaces:
+    def clear_held(case: Any, *_: Any) -> Any:
+        return "human_word" if case.needs_human else guards.Cleared(case.targets, key=guards._KEY)
+
+    return [(module, "clear_held", clear_held) for module in (events, overwrites) if hasattr(module, "clear_held")]
+
+
+def a_resend_confirms() -> PatchedPlaces:
+    return [(module, "is_resend", lambda *_: False) for module in (events, guards)]
+
+
+def merges_lose_announced_ends() -> PatchedPlaces:
+    return [(ends._CommitEnds, "_inherited_ends", lambda *_: iter(()))]
+
+
+def a_promoted_human_word_is_ordinary() -> PatchedPlaces:
+    right = promote._statement
+
+    def ordinary(*given: Any) -> Any:
+        found: Any = right(*given)
+        return found.model_copy(update={"original": found.original.model_copy(update={"authority": "extracted"})})
+
+    return [(promote, "_statement", ordinary)]
+
+
+def a_merge_has_the_slot_of_the_statement() -> PatchedPlaces:
+    right: Callable[..., Any] = EventBuilder.merged_fact
+
+    def merged(self: EventBuilder, *given: Any, **more: Any) -> Any:
+        slot = {name: getattr(self.fact, name) for name in ("key", "value", "single_valued", "category")}
+        return right(self, *given, **more).model_copy(update=slot)
+
+    return [(EventBuilder, "merged_fact", merged)]
+
+
+def a_turn_confirms_twice() -> PatchedPlaces:
+    right = classify.TurnState.apply
+
+    def apply(self: classify.TurnState, *given: Any, **more: Any) -> None:
+        right(self, *given, **more)
+        self.confirmed_ids.clear()
+
+    return [(classify.TurnState, "apply", apply)]
+
+
+def ends_end_nothing() -> PatchedPlaces:
+    right = decide._apply_llm_decision
+
+    def beside(builder: EventBuilder, decision: Any) -> Any:
+        if decision.reply.verdict in ("RETRACT", "EXPIRE"):
+            return (builder.added(builder.decision("model", decision.reply.reason, decision)),)
+        return right(builder, decision)
+
+    return [(decide, "_apply_llm_decision", beside), (later_ends, "_effective", lambda *_: iter(()))]
+
+
+def an_event_is_a_sentence() -> PatchedPlaces:
+    def may_repeat(matched: Any, known: Any, rules: Any) -> bool:
+        same_terms = differences.same_terms(matched.fact, known)
+        return same_terms and not differences.subjects_differ(matched.fact, known, rules.user_names)
+
+    return [(classify, "may_repeat", may_repeat)]
+
+
+def a_repetition_brings_nothing() -> PatchedPlaces:
+    return [(events, "says_more", lambda *_: False)]
+
+
+def capitals_of_names_do_not_count() -> PatchedPlaces:
+    def equivalent(one: str, other: str) -> bool:
+        return words_of(one) == words_of(other)
+
+    return [(classify, "texts_equivalent", equivalent)]
