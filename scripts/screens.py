@@ -66,7 +66,7 @@ SCREENS: Final = (
     Screen("", "history {fact}"),
     Screen("Why a turn gave no fact", "why-not t3"),
     Screen("", "diff --since {first} --user alice"),
-    Screen("Something that might end a known fact", 'add "I moved to Ulm." {alice} --turn-id t4 --wait'),
+    Screen("Something that might end a known fact", 'add "I am not allergic to nuts." {alice} --turn-id t4 --wait'),
     Screen("What waits for a confirmation", "pending --user alice"),
     Screen("It was not meant so", "reject {held}"),
     Screen("", "undo --turn t2 --user alice"),

@@ -241,9 +241,9 @@ WHERE (
 RETURNING fact_id;
 
 -- name: hide_all_facts
--- Mark every hidden fact.
-UPDATE facts SET is_hidden = true
-WHERE status NOT IN ('active', 'pending_confirmation') AND NOT is_hidden AND fact_is_hidden(fact_id);
+-- Mark every hidden fact, and no other, which a rebuild may have marked before it was interrupted.
+UPDATE facts SET is_hidden = NOT is_hidden
+WHERE (is_hidden OR status NOT IN ('active', 'pending_confirmation')) AND is_hidden <> fact_is_hidden(fact_id);
 
 -- name: active_entities
 -- Every entity that readers may see.

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from mnemolog.schemas.entities import MAX_ENTITIES, NamedEntity
-from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, ActionHint, Certainty, ExtractedFact
+from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
@@ -60,9 +60,8 @@ def _answer(asked: str, said: str, speaker: str, at: datetime) -> ExtractedFact 
     if is_open or not WORDS["asks_the_user"].match(question):
         return None
     text = f'{speaker}, asked "{question}?": {said}'
-    hint: ActionHint = "retract" if kind == "no" else "new"
-    kept = _kept_fact(said, speaker, at, ())
-    return kept.model_copy(update={"text": text, "search_text": text, "action_hint": hint})
+    read_as = {"text": text, "search_text": text, "action_hint": "retract" if kind == "no" else "new"}
+    return _kept_fact(said, speaker, at, ()).model_copy(update=read_as)
 
 
 def _read_sentence(said: str, speaker: str, at: datetime, *, may_fill: bool) -> Iterator[ExtractedFact]:

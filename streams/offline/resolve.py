@@ -63,7 +63,8 @@ def _finding(says: Sequence[SlotStatement], new: _Fact, old: _Fact, at: datetime
     if new.key is None:
         words = (without_fillers(one.text if ', asked "' in one.text else one.excerpt) for one in (new, old))
         return None if old.key else _of_words(*words)
-    ended = slot_statements(old.excerpt, at) if old.key is None and old.action_hint == "retract" else ()
+    may_return = old.key is None and old.action_hint == "retract" and new.key not in TIE_TYPES
+    ended = slot_statements(old.excerpt, at) if may_return else ()
     is_again = any(one.act == "ends" and new.key in one.keys and same_value(one.value, new.value) for one in ended)
     return ("REPLACE", "what had ended is so again") if is_again else None
 

@@ -209,7 +209,7 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
     table_metrics.RECENT_OVERWRITES.clear()  # a model whose last overwrite is 30 days old is shown no more
     overwrites: Counter[tuple[str, str, str]] = Counter()
     for row in quality.overwrites:
-        if row.by == "model":
+        if row.by in ("model", "rule"):
             for result, number in row.results.items():
                 overwrites[row.model or "", row.prompt_version or "", result] += number
     for (model, prompt_version, result), number in overwrites.items():

@@ -41,7 +41,7 @@ def test_status_tells_what_a_turn_did_and_verbose_its_costs_and_decisions(popula
     assert populated.json("status", "cl-3")["skipped"] == 1
     assert plain["trace"] is None
     (decided,) = verbose["trace"]["decisions"]
-    assert (decided["event"], decided["by"], decided["verdict"]) == ("fact_replaced", "model", "REPLACE")
+    assert (decided["event"], decided["by"], decided["verdict"]) == ("fact_replaced", "rule", "REPLACE")
     assert "Mira lives in Berlin." in texts(decided["retrieved"])
     assert [stage["stage"] for stage in verbose["stages"]] == ["extract", "embed", "match", "resolve"]
     assert verbose["tokens"]["total"] == verbose["tokens"]["input"] + verbose["tokens"]["output"]

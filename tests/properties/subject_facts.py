@@ -13,6 +13,7 @@ from uuid import UUID
 from mnemolog.schemas.command import AliasEntity, EntityCommand, MergeEntities, RenameEntity, SplitEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entity_events import EntitySplit, FactLinked
+from mnemolog.schemas.events import ConflictResolved
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.properties.harness import Harness
 from tests.support.builders.model_replies import decision_json
@@ -93,8 +94,13 @@ class History:
         self._link(name, text, commit)
         whose = self.known.head(self.known.holders[name])
         after = {one: (place, held) for one, place, held in await self.people.rows(ACTIVE)}
+        settled: dict[str, str] = {}  # a question that a merge has asked, and this turn's call has answered
+        for event in commit.events:
+            if isinstance(event, ConflictResolved):
+                settled |= dict.fromkeys((self.texts[one] for one in event.targets), self.texts[event.target])
         for ended in before - after.keys():
-            assert self._whose(ended) == whose, self._told(f"{ended} has ended")
+            ender = settled.get(ended)
+            assert self._whose(ended) == (self._whose(ender) if ender else whose), self._told(f"{ended} has ended")
         held = [held for one, (place, held) in after.items() if (self._whose(one), place) == (whose, key)]
         assert held == [value], self._told(f"{key} of {name} is {held}")
         self.before = None

@@ -19,7 +19,7 @@ RETURN EXISTS (
     INNER JOIN memory_events AS taking ON former.event_id = taking.event_id
     WHERE facts.status NOT IN ('active', 'pending_confirmation')
         AND taking.decided_by IN ('application', 'human')
-        AND taking.event <> 'decision_undone' -- what it undid, or reinstated, says whether the fact stands
+        AND taking.event NOT IN ('decision_undone', 'subjects_changed') -- other events say whether the fact stands
         AND (
             facts.fact_id = ANY(taking.targets)
             OR (facts.fact_id = taking.fact_id AND taking.event IN ('fact_retracted', 'pending_rejected', 'conflict_resolved'))

@@ -350,3 +350,23 @@ async def test_a_confirmed_merge_of_what_turns_proposed_is_a_merge(talk: Talk) -
     assert await talk.homes() == {"Basel": ACTIVE, "Bern": OPEN}
     await talk.people.undo(confirmed)
     assert await talk.homes() == {"Basel": ACTIVE, "Bern": ACTIVE}
+
+
+async def test_a_held_overwrite_ends_nothing_of_who_is_another_person_by_now(talk: Talk) -> None:
+    risky = {"category": "health"}
+    await talk.say("Tom lives in Bern", "Tom", "Bern", **risky)
+    held = await talk.say("Tom lives in Oslo", "Tom", "Oslo", "REPLACE", "weak", **risky)
+    (waiting,) = [event.new_fact for event in held.events if event.new_fact]
+    await talk.do("split", "Tom", "Tom Berg", "Oslo")
+    assert await talk.homes() == {"Bern": ACTIVE, "Oslo": "pending_confirmation"}
+    confirmed = await talk.people.order(Confirm(fact_ids=(waiting.fact_id,)))
+    assert confirmed.outcome == "done"
+    assert await talk.homes() == {"Bern": ACTIVE, "Oslo": ACTIVE}
+
+
+async def test_a_question_takes_no_fact_back(talk: Talk) -> None:
+    await talk.do("lives", "Annie", "Bern")
+    await talk.do("lives", "Ana Keller", "Basel")
+    await talk.do("merge", "Annie", "Ana Keller")
+    await talk.do("lives", "Ana Keller", "Chur", "REPLACE")
+    assert await talk.people.rows("SELECT value FROM facts WHERE is_hidden") == []

@@ -46,7 +46,7 @@ async def test_a_worker_that_begins_knows_the_conversation_and_a_deletion_ends_i
         await publish_records(settings, answer("user0"), answer("user1"), deletion("user2"), answer("user2"))
         await wait_for_outcomes(database, 8)
     assert await texts(database) == {
-        "user0": "User0 lives in Berlin.",
+        "user0": 'User0, asked "Where do you live?": Berlin.',
         "user1": "User1: Berlin.",
         "user2": "User2: Berlin.",
     }

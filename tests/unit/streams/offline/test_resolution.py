@@ -60,6 +60,8 @@ VERDICTS = {
         ("My name is Sam.", "My name is Tom."),
     ],
     "ADD": [
+        ("Tom died.", "I have a dog called Tom."),
+        ("My dog Rex passed away.", "My dog is called Rex."),
         ("the dog bites my brother Tom", "my brother Tom bites the dog"),
         ("I love running.", "I can't run anymore."),
         ("I drink coffee every day.", "I no longer drink coffee in the evening."),
