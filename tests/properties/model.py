@@ -125,6 +125,9 @@ def best_verdict(
             verdict = of_other if of_other in ("REPLACE", "RETRACT", "CONTRADICT", "EXPIRE") else verdict
         if verdict is not None and not (verdict in OVERWRITES and label in used):
             found.setdefault(verdict, []).append((label, candidate))
+    if "KEEP" in found or "MERGE" in found:  # what only waits does not count beside what is known
+        active = {verdict: [one for one in targets if one[1].status == "active"] for verdict, targets in found.items()}
+        found = {verdict: targets for verdict, targets in active.items() if targets} or found
     best = next((verdict for verdict in _PRIORITY if verdict in found), None)
     if best is None:
         return "ADD", ()

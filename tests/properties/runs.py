@@ -19,6 +19,7 @@ from tests.properties.harness import Harness
 from tests.properties.honest_readers import check_honest_readers
 from tests.properties.nothing_vanishes import check_nothing_vanishes
 from tests.properties.play import check_facts
+from tests.properties.shared import check_shared
 from tests.properties.stories import stories
 from tests.properties.subject_facts import check_subjects
 from tests.support.databases import fresh_database, server_folder
@@ -56,6 +57,7 @@ class Property:
 
 PROPERTIES: Final = (
     Property("facts", seeds(), check_facts),
+    Property("shared", seeds(), check_shared),
     Property("vanish", stories(), check_nothing_vanishes),
     Property("readers", stories(), check_honest_readers),
     Property("entities", seeds(), check_entities, share=0.05),

@@ -1,0 +1,74 @@
+"""What a turn gets does not depend on who shares its call, and not under which number a model writes its facts."""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any, Final
+
+from mnemolog.schemas.facts import CATEGORIES
+from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.llm.extract_reply import parse_extraction
+from mnemolog.streams.llm.ports import ExtractionTask, Reply
+from mnemolog.streams.llm.shared_prompt import divide_reply
+from tests.properties.harness import Harness
+from tests.properties.steps import on_day
+from tests.support.builders.model_replies import fact_json, facts_reply
+
+TALK: Final = (
+    ("Do you smoke?", "Yes.", "Alice smokes."),
+    ("Do you have a dog?", "Yes.", "Alice has a dog."),
+    ("Are you allergic to nuts?", "Yes.", "Alice is allergic to nuts."),
+    ("Do you like jazz?", "No.", "Alice does not like jazz."),
+    ("Do you eat meat?", "No.", "Alice does not eat meat."),
+    ("Where do you live?", "Rome.", "Alice lives in Rome."),
+    ("Where were you born?", "Rome.", "Alice was born in Rome."),
+    (None, "I like tea.", "Alice likes tea."),
+    (None, "I like teaching.", "Alice likes teaching."),
+    (None, "I work at Acme with Tom.", "Alice works at Acme with Tom."),
+    (None, "Tom plays chess.", "Tom plays chess."),
+)
+"""A question, an answer or a statement, and the fact of it."""
+
+
+async def check_shared(_harness: Harness, random: Random) -> None:
+    """Divide a reply to some turns, right or with facts under the numbers of other turns: each gets its own or asks."""
+    said = random.sample(TALK, random.randint(2, 4))
+    numbers = list(range(1, len(said) + 1))
+    if len({answer for _, answer, _ in said}) == len(said) and random.random() < 0.7:
+        numbers = [random.choice(numbers) for _ in said]
+    check_division(said, numbers)
+
+
+def check_division(said: Sequence[tuple[str | None, str, str]], numbers: Sequence[int]) -> None:
+    """Each turn gets its own fact, wherever among the `numbers` of the turns the reply has it."""
+    tasks = [_task(place, question, answer) for place, (question, answer, _) in enumerate(said)]
+    facts = [fact_json(text, excerpt=answer, category="other", subject="Alice") for _, answer, text in said]
+    turns = [
+        {"turn": number, "facts": [fact for fact, at in zip(facts, numbers, strict=True) if at == number]}
+        for number in range(1, len(said) + 1)
+    ]
+    parts = divide_reply(Reply(text=json.dumps({"turns": turns}), model="m"), tasks)
+    for task, fact, part, (_, answer, _) in zip(tasks, facts, parts, said, strict=True):
+        alone = _texts(facts_reply(fact), task)
+        shared = alone if part is None else _texts(part.text, task)  # without a part it asks alone
+        assert shared == alone, (
+            f"{answer!r} gets {shared} instead of {alone}, of {list(zip(numbers, said, strict=True))}"
+        )
+
+
+def _task(place: int, question: str | None, answer: str) -> ExtractionTask:
+    asked = (Message(role="assistant", content=question),) if question else ()
+    turn = Turn(
+        turn_id=f"t{place}",
+        scope=Scope(user_id="alice"),
+        messages=(*asked, Message(role="user", content=answer)),
+        occurred_at=on_day(0) + timedelta(minutes=place),
+        speaker="Alice",
+    )
+    return ExtractionTask(turn=turn, categories=CATEGORIES)
+
+
+def _texts(reply: str, task: ExtractionTask) -> Any:
+    return [fact.text for fact in parse_extraction(reply, task).value or ()]
