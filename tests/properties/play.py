@@ -186,7 +186,8 @@ class Player:
             found = _claims((one.text, one.subject) for one in listed)
             if fault := _differ("facts", found, expected, with_details=not self._is_one_fact(truth)):
                 yield fault
-            if {"late", "run", "term", "plan", "recalled"}.isdisjoint(self._history.features):
+            held = any(one.concerns for one in truth.statements)
+            if not held and {"late", "run", "term", "plan", "recalled"}.isdisjoint(self._history.features):
                 sure = {(one.topic, round(one.confidence, 4)) for one in truth.open() if one.confidence}
                 seen = {(said.topic, round(one.confidence, 4)) for one in listed if (said := _holding(one))}
                 yield _differ("confidence", seen & sure, sure)
