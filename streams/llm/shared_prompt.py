@@ -181,8 +181,8 @@ def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | 
 def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
     """The parts, with each fact in the turn that it follows from: the stated one, else the nearest.
 
-    Where it follows from several turns, and one of them has no fact with its excerpt, all of these have no part: which
-    of them answers "Rome" to what the fact tells only each turn alone shows.
+    Where a fact follows from several turns ("Rome." to two questions), and one of them gets no fact with its excerpt,
+    they have no part: the fact may be of any of them.
     """
     evidence = [Evidence.of(task) for task in tasks]
     moved: list[Part | None] = [None if part is None else {**part, "facts": []} for part in parts]
@@ -202,9 +202,9 @@ def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -
         target = moved[own]
         if target is not None and fact not in target["facts"]:
             target["facts"].append(fact)
-    for excerpt, said_in in claims.items():
-        if any(excerpt not in excerpts[one] for one in said_in):
-            moved = [None if place in said_in else part for place, part in enumerate(moved)]
+    for excerpt, claimed in claims.items():
+        if any(excerpt not in excerpts[one] for one in claimed):
+            moved = [None if place in claimed else part for place, part in enumerate(moved)]
     return moved
 
 
