@@ -54,6 +54,7 @@ from mnemolog.streams.resolution.guards import (
     statement_confidence,
 )
 from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.text.tokens import words_of
 
 EndT = TypeVar(
     "EndT", FactReplaced, FactContradicted, FactRetracted, FactExpired, FactsMerged, ConflictResolved, PendingConfirmed
@@ -381,9 +382,10 @@ def says_more(authority: Authority, key: str | None, known: Candidate) -> bool:
 def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[MemoryEvent]:
     """The events of a statement that repeats an active fact and says more beyond the words: a human's word, or a key.
 
-    The fact goes on with what the statement adds, and its pending overwrites are rejected as by any repetition. Under
-    `add_only`, and beside a human's word that has no key, the statement is a fact of its own; so it is, unresolved,
-    where its key has another value. No events where it says no more.
+    The fact goes on with what the statement adds, and its pending overwrites are rejected as by any repetition. It
+    keeps its own text and slot unless the statement has all of its words. Under `add_only`, and beside a human's word
+    that has no key, the statement is a fact of its own; so it is, unresolved, where its key has another value. No
+    events where it says no more.
     """
     authority = (builder.original or builder.context).authority
     if known.status != "active" or builder.vector is None or not says_more(authority, builder.fact.key, known):
@@ -401,6 +403,9 @@ def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Se
     decision = decision.model_copy(update={"reason": reason, "before": snapshots([known])})
     offset = len(rejections)
     fact = builder.merged_fact(None, [known], offset=offset)
+    if not set(words_of(known.text)) <= set(words_of(fact.text)):  # "has a cat", of a cat whose name is known
+        slot = {"key": known.key, "value": known.value} if known.key else {}
+        fact = fact.model_copy(update={"text": known.text, **slot})
     merged = builder.ending(FactsMerged, cleared, decision, offset=offset, statement=builder.statement, fact=fact)
     return (*rejections, merged)
 

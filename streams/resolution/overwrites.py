@@ -203,11 +203,15 @@ def _in_place_of_held(
         held = state.held_back.get(known.fact_id) or builder.context.pending_cases.get(known.fact_id)
         if held is None or held.action not in ("replace", "contradict"):
             continue
-        challenged = state.compared_facts(state.open_ids(held.targets))
+        open_ids = state.open_ids(held.targets)
+        challenged = state.compared_facts(open_ids)
         cleared = builder.clear("REPLACE" if held.action == "replace" else "CONTRADICT", challenged)
         guard: Cleared | Guard = "human_word" if held.needs_human else cleared
         if isinstance(guard, Cleared) or guard in KEPT_BESIDE or guard == "late_news":
             continue
+        ended_at = target_end(builder, llm_decision, challenged)
+        if len(challenged) < len(open_ids):  # a challenged fact that is no candidate had begun by the end that was held
+            ended_at = max(ended_at, held.ended_at or ended_at)
         decision = builder.held_back(llm_decision, guard, targets)
         rejections = [
             PendingRejected(**builder.event_fields(decision, offset=offset), target=one.fact_id)
@@ -215,9 +219,9 @@ def _in_place_of_held(
         ]
         pending = FactPending(
             **builder.event_fields(decision, offset=len(rejections)),
-            targets=state.open_ids(held.targets),
+            targets=open_ids,
             action=held.action,
-            ended_at=target_end(builder, llm_decision, challenged) if held.action == "replace" else None,
+            ended_at=ended_at if held.action == "replace" else None,
             guard=guard,
             needs_human=guard == "human_word",
             fact=builder.new_fact(offset=len(rejections)),

@@ -90,8 +90,10 @@ def known_facts(draw: st.DrawFn) -> tuple[tuple[Candidate, ...], tuple[PendingOv
         human = any(target.authority == "human" for target in targets)
         fact_ids = tuple(target.fact_id for target in targets)
         action = draw(st.sampled_from(list(OVERWRITE_OF_VERDICT.values())))
+        end = max(TODAY, *(target.true_from for target in targets))
+        fact_id = UUID(int=100 + place)
         cases.append(
-            PendingOverwrite(fact_id=UUID(int=100 + place), targets=fact_ids, action=action, needs_human=human)
+            PendingOverwrite(fact_id=fact_id, targets=fact_ids, action=action, needs_human=human, ended_at=end)
         )
     pending = [
         known_fact(0.9, f"{case.fact_id}", fact_id=case.fact_id, status="pending_confirmation") for case in cases

@@ -336,3 +336,30 @@ async def test_what_the_same_commit_opens_again_has_not_ended() -> None:
     assert await closed([first, again], {HELD: (ROME,)}) == []
     ended = MovedEnd(fact_id=ROME, ender=ender, ended_at=LAST_YEAR, ended_by=ender)
     assert await closed([first, replaced(ender, ordinal=1, moved_ends=(ended,))], {HELD: (ROME,)}) == [HELD]
+
+
+@pytest.mark.parametrize("verdict", ["REPLACE", "CONTRADICT"])
+@pytest.mark.parametrize("first", ["REPLACE", "CONTRADICT"])
+def test_who_corrects_a_held_statement_in_its_turn_waits_beside_a_human_s_word(
+    first: Verdict, verdict: Verdict
+) -> None:
+    home = known_fact(authority="human")
+    rome = known_fact(0.9, "one", fact_id=ids.provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    said = [matched_fact(home, text="one"), matched_fact(home, rome, text="two")]
+    waits, rejected, event = decide_all(said, {0: llm_decision(first, home), 1: llm_decision(verdict, rome)})
+    assert isinstance(waits, FactPending)
+    assert isinstance(rejected, PendingRejected)
+    assert isinstance(event, FactPending)
+    assert rejected.target == waits.fact.fact_id
+    assert (event.targets, event.needs_human) == ((home.fact_id,), True)
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_what_takes_the_place_of_a_held_overwrite_ends_nothing_before_it_began(*, is_shown: bool) -> None:
+    newer = known_fact(authority="human", true_from=NEXT_YEAR)
+    shown = (MUNICH, newer) if is_shown else (MUNICH,)
+    waits = held(targets=(newer.fact_id,), ended_at=NEXT_YEAR, needs_human=True)
+    decision = llm_decision("REPLACE", MUNICH)
+    _, event = decide_all([matched_fact(*shown, text="Ulm")], {0: decision}, decision_context(waits))
+    assert isinstance(event, FactPending)
+    assert event.ended_at == NEXT_YEAR

@@ -112,6 +112,35 @@ def test_a_key_is_added_to_the_known_fact(by: str) -> None:
     assert (event.fact.key, event.fact.value, event.fact.single_valued) == ("home_city", "Berlin", True)
 
 
+REX = {"key": "pet", "value": "Rex"}
+
+
+@pytest.mark.parametrize(
+    ("known", "slot", "said", "more", "kept"),
+    [
+        pytest.param("Mira owns a cat named Rex.", {}, "Mira has a cat.", {}, {}, id="a human vouches"),
+        pytest.param(
+            "Mira owns a cat named Rex.", REX, "Mira has a cat.", {"key": "pet", "value": "cat"}, REX, id="slot"
+        ),
+        pytest.param(
+            "Mira likes tea with Ann.", {}, "Mira likes tea.", {"key": "drink", "value": "tea"}, None, id="key"
+        ),
+        pytest.param("Mira likes tea.", {}, "Mira likes green tea.", REX, None, id="the statement has all words"),
+    ],
+)
+def test_a_repetition_takes_no_words_from_what_it_adds_to(
+    known: str, slot: dict[str, Any], said: str, more: dict[str, Any], kept: dict[str, Any] | None
+) -> None:
+    fact = known_fact(text=known, **slot)
+    context = decision_context(authority="human" if kept is not None else "extracted")
+    event = decide_one(matched_fact(fact, text=said, **more), llm_decision("KEEP", fact), context)
+    assert isinstance(event, FactsMerged)
+    assert event.fact.text == max(known, said, key=len)
+    assert (event.fact.key, event.fact.value) == tuple(
+        (more if kept is None else kept).get(name) for name in ("key", "value")
+    )
+
+
 def test_a_key_that_has_another_value_is_decided_on() -> None:
     known, rival = known_fact(1.0), known_fact(0.9, "Mira lives in Rome.", value="Rome", **HOME)
     stated = matched_fact(known, rival, text=known.text, value="Berlin", **HOME)
