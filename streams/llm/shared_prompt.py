@@ -19,11 +19,11 @@ from mnemolog.streams.llm.ask import find_object
 from mnemolog.streams.llm.background import best_entities, best_facts, in_turn, tokens_of_entities
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION as ONE_TURN_VERSION
 from mnemolog.streams.llm.extract_prompt import background_lines, system_text, turn_lines, turns_schema
-from mnemolog.streams.llm.extract_reply import evidence_messages, shown_messages
+from mnemolog.streams.llm.extract_reply import Evidence, evidence_messages, shown_messages
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, Reply, SharedPrompt, Usage
 from mnemolog.streams.text.differences import WORDS_FOR_USER, is_user_word
 from mnemolog.streams.text.readings import read
-from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
+from mnemolog.streams.text.tokens import comparable_text, has_words
 
 _NO_OVERRIDES = Overrides()
 
@@ -172,27 +172,39 @@ _LINES: Final = 40
 def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | None]:
     """The part of each turn as the reply that it would get alone; None where the reply has none for it.
 
-    A fact is part of the turn that its excerpt is in. A part with a name or a word that only a later turn says is none.
+    A fact is part of the turn that it follows from. A part with a name or a word that only a later turn says is none.
     """
     parts = _without_later(_move_facts(parts_of(reply, len(tasks)), tasks), tasks)
     return replies_of(reply, parts, [_LINES + message_tokens(task.turn) for task in tasks])
 
 
 def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
-    """The parts, with each fact in the turn that its excerpt is in: the stated one, else the nearest."""
-    said: list[list[str]] = []  # by each turn, without recalled memory
-    for task in tasks:
-        recalled = list(filter(None, map(comparable_text, task.turn.recalled)))
-        contents = [comparable_text(message.content) for message in evidence_messages(task.turn)]
-        said.append([without_texts(content, recalled) for content in contents])
+    """The parts, with each fact in the turn that it follows from: the stated one, else the nearest.
+
+    Where a fact follows from several turns ("Rome." to two questions), and one of them gets no fact with its excerpt,
+    they have no part: the fact may be of any of them.
+    """
+    evidence = [Evidence.of(task) for task in tasks]
     moved: list[Part | None] = [None if part is None else {**part, "facts": []} for part in parts]
+    excerpts: list[set[str]] = [set() for _ in tasks]  # of the facts that each turn has
+    claims: dict[str, set[int]] = {}  # the turns that facts with an excerpt follow from
     facts = ((place, fact) for place, part in enumerate(parts) if part is not None for fact in part["facts"])
     for place, fact in facts:
-        places = sorted(range(len(tasks)), key=lambda other: abs(other - place))
-        own = next((one for one in places if moved[one] is not None and _is_in(fact, said[one])), place)
+        text, excerpt = (fact.get(name) if isinstance(fact, dict) else None for name in ("text", "excerpt"))
+        excerpt = excerpt if isinstance(excerpt, str) else ""
+        nearest = sorted(range(len(tasks)), key=lambda other: abs(other - place))
+        said_in = [one for one in nearest if evidence[one].messages_of(excerpt)]
+        if len(said_in) > 1 and isinstance(text, str):
+            said_in = [one for one in said_in if evidence[one].support(text, excerpt)[0]] or said_in
+        own = next((one for one in said_in if moved[one] is not None), place)
+        excerpts[own].add(excerpt)
+        claims.setdefault(excerpt, set()).update(said_in)
         target = moved[own]
         if target is not None and fact not in target["facts"]:
             target["facts"].append(fact)
+    for excerpt, claimed in claims.items():
+        if any(excerpt not in excerpts[one] for one in claimed):
+            moved = [None if place in claimed else part for place, part in enumerate(moved)]
     return moved
 
 
@@ -210,11 +222,6 @@ def _without_later(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]
         names_later = part is not None and _names_later(part, task, shown[: place + 1], said[place + 1 :])
         kept.append(None if names_later else part)
     return kept
-
-
-def _is_in(fact: Any, said: Sequence[str]) -> bool:
-    excerpt = fact.get("excerpt") if isinstance(fact, dict) else None
-    return isinstance(excerpt, str) and any(has_words(text, excerpt) for text in said)
 
 
 def _names_later(part: Part, task: ExtractionTask, until: Sequence["_TurnText"], after: Sequence["_TurnText"]) -> bool:

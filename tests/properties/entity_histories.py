@@ -159,7 +159,7 @@ class History:
         text = f"Note {len(self.steps)} is about {words}"
         commit = await self.people.say(text, (words, "person"), scope=self.scope)
         step = said_by(commit, text)
-        assert expected == (None if step.is_new else step.entity), (words, expected, step)
+        assert expected == (None if step.is_new else step.entity), self.told([f"{words} is {expected}: {step}"])
         told = world.told()
         assert step.gives == given_names(words, told.get(step.entity), told), (words, step)
         nameless = [one for one in tied if all(other.is_tie for other in known[one])]

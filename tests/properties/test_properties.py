@@ -37,7 +37,6 @@ def test_property(database: str, tested: Property) -> None:
     assert found.tried >= tested.number_of(HISTORIES)
 
 
-@pytest.mark.xfail(strict=True, reason="equal answers under one number: one turn loses its fact, or gets the other's")
 @pytest.mark.parametrize("places", [(0, 1), (5, 6)], ids=["two answers", "two values"])
 def test_equal_answers_under_one_number_are_told_apart(places: tuple[int, int]) -> None:
     check_division([TALK[place] for place in places], (2, 2))

@@ -220,6 +220,11 @@ def fact(text: str, excerpt: str) -> dict[str, Any]:
 
 
 BERLIN, CAT, ACME = (fact(said, said) for said in SAID)
+OSLO = fact("The user moved to Oslo.", "I moved to Oslo.")
+
+
+def asked(question: str, answer: str) -> ExtractionTask:
+    return extraction(assistant(question), user(answer), turn_id=question)
 
 
 def test_each_turn_gets_its_facts_as_a_valid_reply_to_its_own_question() -> None:
@@ -235,11 +240,39 @@ def test_a_fact_goes_to_the_turn_that_its_excerpt_is_in_and_is_one_fact_where_tw
     assert texts(parts) == [[SAID[0]], [SAID[1]], [SAID[2]]]
 
 
-def test_of_two_turns_that_say_it_the_stated_one_has_the_fact() -> None:
-    twice = [task("Berlin."), task("Yes."), task("Berlin.")]
-    for stated in (1, 3):
-        parts = divide_reply(reply((1, []), (2, []), (stated, [fact("Lives there.", "Berlin.")])), twice)
-        assert [bool(one) for one in texts(parts)] == [stated == 1, False, stated == 3]
+LIVES, BORN = fact("The user lives in Rome.", "Rome."), fact("The user was born in Rome.", "Rome.")
+SMOKES, DRINKS = fact("The user smokes.", "Yes."), fact("The user drinks.", "Yes.")
+HOMES = [asked("Where do you live?", "Rome."), asked("Where were you born?", "Rome.")]
+HABITS = [asked("Do you smoke?", "Yes."), asked("Do you drink?", "Yes.")]
+MORE = [asked("Do you smoke?", "Yes."), asked("Shall I go on?", "Yes.")]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "stated", "expected"),
+    [
+        (HOMES, ([LIVES], [BORN]), [[LIVES], [BORN]]),
+        (HOMES, ([], [LIVES, BORN]), [None, None]),
+        (HOMES, ([LIVES, BORN], []), [None, None]),
+        (HOMES, ([LIVES], []), [None, None]),
+        (HOMES, ([LIVES, BORN], None), [None, None]),
+        (HABITS, ([], [SMOKES, DRINKS]), [[SMOKES], [DRINKS]]),
+        (HABITS, ([DRINKS], [SMOKES]), [[SMOKES], [DRINKS]]),
+        (MORE, ([], [SMOKES]), [[SMOKES], []]),
+        ([*HOMES, task("I moved to Oslo.")], ([], [LIVES], [OSLO]), [None, None, [OSLO]]),
+    ],
+)
+def test_of_turns_with_equal_answers_each_has_what_it_tells_or_is_asked_alone(
+    tasks: list[ExtractionTask], stated: tuple[list[Any] | None, ...], expected: list[list[Any] | None]
+) -> None:
+    """One fact of two whose answers are equal may be of either: only the words of a yes or no's question tell."""
+    parts = divide_reply(reply(*((at, facts) for at, facts in enumerate(stated, 1) if facts is not None)), tasks)
+    found = [None if part is None or is_invalid(part, own) else part for part, own in zip(parts, tasks, strict=True)]
+    assert texts(found) == [None if facts is None else [one["text"] for one in facts] for facts in expected]
+
+
+def is_invalid(part: Reply, own: ExtractionTask) -> bool:
+    """Whether the turn is asked again, alone."""
+    return parse_extraction(part.text, own).value is None
 
 
 NUTS = "I am allergic to nuts."
