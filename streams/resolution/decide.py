@@ -135,8 +135,8 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
 def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[MemoryEvent]:
     known = builder.state.current_fact(duplicate.candidate)
     if known.status != "ended" and builder.state.open_fact(known) is None:
-        near = conflicting_facts(duplicate.matched, builder.context.rules)
-        beside = tuple(one.fact_id for one in builder.state.open_facts(near) if one.status == "active")
+        others = builder.state.open_facts(conflicting_facts(duplicate.matched, builder.context.rules))
+        beside = tuple(one.fact_id for one in others if one.status == "active")
         decision = builder.decision(duplicate.by, "the fact it repeats was ended earlier in this turn")
         decision = decision.model_copy(update={"shown": beside})
         return (builder.added(decision, unresolved=bool(beside)),)
