@@ -17,7 +17,7 @@ from mnemolog.schemas.provenance import Guard
 from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams.ends import same_value
-from mnemolog.streams.resolution.guards import StatementContext, predates, statement_confidence
+from mnemolog.streams.resolution.guards import StatementContext, last_held, predates, statement_confidence
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import differences, same_terms, subjects_differ, texts_equivalent
 
@@ -111,11 +111,12 @@ def may_repeat(matched: MatchedFact, known: Candidate, rules: TurnRules) -> bool
 def _tells_anew(matched: MatchedFact, known: Candidate, rules: TurnRules) -> bool:
     """Whether a statement tells an end or a change that a known fact tells of what was before, and not of what is now.
 
-    A fact that it may concern has begun since the known fact was last said. So the known fact is no candidate either.
+    A fact that it may concern has begun, or was said, since the known fact was last said. So the known fact is no
+    candidate either.
     """
     hint, last_said = matched.fact.action_hint, known.said_at or known.true_from
     return hint != "new" and any(
-        other.status == "active" and other.action_hint != hint and other.true_from > last_said
+        other.status == "active" and other.action_hint != hint and last_held(other) > last_said
         for other in conflicting_facts(matched, rules)
     )
 

@@ -9,7 +9,15 @@ from mnemolog.schemas.facts import Candidate, MovedEnd, NewFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.resolve_prompt import MAX_CANDIDATES
-from mnemolog.streams.resolution.classify import Classification, Conflict, Duplicate, New, Obsolete, TurnState
+from mnemolog.streams.resolution.classify import (
+    Classification,
+    Conflict,
+    Duplicate,
+    New,
+    Obsolete,
+    TurnState,
+    conflicting_facts,
+)
 from mnemolog.streams.resolution.events import (
     NOT_ASKED,
     DecisionContext,
@@ -127,7 +135,11 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
 def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[MemoryEvent]:
     known = builder.state.current_fact(duplicate.candidate)
     if known.status != "ended" and builder.state.open_fact(known) is None:
-        return (builder.added(builder.decision(duplicate.by, "the fact it repeats was ended earlier in this turn")),)
+        others = builder.state.open_facts(conflicting_facts(duplicate.matched, builder.context.rules))
+        beside = tuple(one.fact_id for one in others if one.status == "active")
+        decision = builder.decision(duplicate.by, "the fact it repeats was ended earlier in this turn")
+        decision = decision.model_copy(update={"shown": beside})
+        return (builder.added(decision, unresolved=bool(beside)),)
     if builder.is_outdated(known):
         return (add_as_history(builder, known),)
     near = f"similarity {duplicate.candidate.similarity:.3f} is that of a duplicate"

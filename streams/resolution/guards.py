@@ -208,7 +208,7 @@ def is_late_news(
         return any(predates(max(true_from, said_at), statement, known) for known in begun)
     for known in known_facts:
         # "I'll leave Rome on 20 March" is not refuted by who says before that day that they live there.
-        if verdict == "EXPIRE" and ended_at is not None and ended_at > _last_held(known):
+        if verdict == "EXPIRE" and ended_at is not None and ended_at > last_held(known):
             continue
         # A statement that changes a plan is as old as its words, and not as its own plan.
         changes_plan = verdict in ("RETRACT", "REPLACE") and is_plan(known) and said_at < known.true_from
@@ -266,13 +266,13 @@ def next_version_start(
     beginnings = (
         (began, known.true_from, known.fact_id)
         for known in known_facts
-        for began in (known.true_from, _last_held(known), *version_starts.get(known.fact_id, ()))
+        for began in (known.true_from, last_held(known), *version_starts.get(known.fact_id, ()))
         if began > true_from
     )
     first = min(beginnings, default=None)
     return None if first is None else (first[0], first[2])
 
 
-def _last_held(known: Candidate) -> datetime:
+def last_held(known: Candidate) -> datetime:
     """When a known fact was last said to hold: a plan not before it begins."""
     return max(known.true_from, known.said_at or known.true_from)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME, FactAdded, MemoryEvent
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, FactAdded, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.streams.resolution.classify import Obsolete
 from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, snapshots
@@ -40,16 +40,19 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
     newer = [known for known in ended if is_late_news(reply.verdict, [known], statement, reply.ended_at)]
     if reply.verdict in OVERWRITE_OF_VERDICT and newer:
         return builder.added_as_history(newer, builder.held_back(llm_decision, "late_news", ended))
-    moved = _earlier_ends(builder, llm_decision, held) if reply.verdict in VERDICTS_WITH_END_TIME else ()
+    moved = _earlier_ends(builder, llm_decision, held) if reply.verdict in OVERWRITE_OF_VERDICT else ()
     if not moved:
         return builder.added(decision)
-    return builder.added(history.model_copy(update={"by": decision.by, "guard": None}), moved_ends=moved)
+    corrected = next(known for known in held if known.fact_id == moved[0].fact_id)
+    fields = {"ended_at": corrected.true_to} if reply.verdict == "CONTRADICT" else {}  # it takes its place
+    return builder.added(history.model_copy(update={"by": decision.by, "guard": None}), moved_ends=moved, **fields)
 
 
 def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequence[Candidate]) -> tuple[MovedEnd, ...]:
     """The earlier ends that a statement gives to facts that something else ended later.
 
-    None where a guard would hold the statement back, or where it calls off facts that were a plan then.
+    What it corrects within its turn never held. None where a guard would hold the statement back, or where it calls off
+    facts that were a plan then.
     """
     reply = llm_decision.reply
     begun = [known for known in held if not is_planned(known, builder.statement_context)]
@@ -57,6 +60,9 @@ def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequen
     cleared = builder.clear(reply.verdict, as_they_were, reply.ended_at)
     if not begun or not isinstance(cleared, Cleared):
         return ()
+    if reply.verdict == "CONTRADICT":
+        own = (known for known in begun if known.fact_id in builder.own_ids)
+        return tuple(end for known in own for end in builder.moved_ends(cleared, [known], known.true_from))
     return builder.moved_ends(cleared, begun, target_end(builder, llm_decision, begun))
 
 

@@ -18,6 +18,7 @@ from mnemolog.schemas.events import (
     FactSkipped,
     FactsMerged,
     FactsRelated,
+    PendingRejected,
 )
 from mnemolog.schemas.facts import Certainty
 from mnemolog.schemas.ids import provisional_fact_id
@@ -32,6 +33,7 @@ from tests.support.builders.decisions import (
     OWNER,
     SOURCE,
     TODAY,
+    PendingOverwrite,
     decide_all,
     decide_one,
     decision_context,
@@ -279,6 +281,33 @@ def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own()
     assert isinstance(second, FactAdded)
     assert second.fact.text == berlin.text
     assert second.decision.by == "hash"
+    assert not second.unresolved
+
+
+@pytest.mark.parametrize("status", ["active", "pending_confirmation"])
+@pytest.mark.parametrize("verdict", ["REPLACE", "CONTRADICT", "RETRACT"])
+@pytest.mark.parametrize("key", ["employer", None])
+def test_what_this_turn_has_ended_is_unresolved_beside_what_ended_it(
+    status: str, verdict: Verdict, key: str | None
+) -> None:
+    hooli = known_fact(1.0, "Mira works at Hooli.", key=key, value="Hooli", status=status)
+    acme = known_fact(0.9, "Mira works at Acme.", key=key, fact_id=provisional_fact_id(OWNER, SOURCE, 0))
+    ending = Conflict(matched_fact(hooli, text=acme.text, key=key), (hooli,))
+    again = Duplicate(matched_fact(hooli, acme, text=hooli.text, key=key, value="Hooli"), hooli, "hash")
+    ended, added = decide([ending, again], judged({0: llm_decision(verdict, hooli)}), decision_context())
+    assert isinstance(added, FactAdded)
+    assert (added.unresolved, added.decision.shown) == (True, (ended.new_fact.fact_id,))  # type: ignore[union-attr]
+
+
+def test_what_this_turn_has_rejected_is_unresolved_beside_what_it_would_have_ended() -> None:
+    hooli = known_fact(1.0, "Mira works at Hooli.", status="pending_confirmation", key="employer")
+    bosch = known_fact(1.0, "Mira works at Bosch.", key="employer", challenged_by=(hooli.fact_id,))
+    said = [Duplicate(matched_fact(bosch, hooli, text=one.text, key="employer"), one, "hash") for one in (bosch, hooli)]
+    case = PendingOverwrite(fact_id=hooli.fact_id, targets=(bosch.fact_id,))
+    rejected, added = decide(said, [], decision_context(case))
+    assert isinstance(rejected, PendingRejected)
+    assert isinstance(added, FactAdded)
+    assert (added.unresolved, added.decision.shown) == (True, (bosch.fact_id,))
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,8 @@ def test_words_that_name_another_time_tell_another_event(
     [
         pytest.param({"true_from": TODAY - DAY}, Conflict, id="something began since"),
         pytest.param({"true_from": LAST_YEAR - DAY}, Duplicate, id="it began before"),
+        pytest.param({"true_from": LAST_YEAR - DAY, "said_at": TODAY - DAY}, Conflict, id="it was said since"),
+        pytest.param({"true_from": LAST_YEAR - DAY, "said_at": LAST_YEAR - DAY}, Duplicate, id="it was said before"),
         pytest.param({"true_from": TODAY - DAY, "similarity": 0.1}, Duplicate, id="it is about something else"),
         pytest.param({"true_from": TODAY - DAY, "status": "ended"}, Duplicate, id="it has ended"),
     ],
