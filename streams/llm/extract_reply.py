@@ -66,7 +66,7 @@ from mnemolog.streams.llm.ask import (
 )
 from mnemolog.streams.llm.ports import ExtractionTask
 from mnemolog.streams.text.assertions import TurnWords, is_negative, unsaid
-from mnemolog.streams.text.differences import is_user_word
+from mnemolog.streams.text.differences import copied_texts, is_user_word
 from mnemolog.streams.text.patterns import tables
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.short_answers import asked_part, begins_sentence, short_answer
@@ -141,22 +141,20 @@ class _EvidenceMessage:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the messages of a turn say, what of it is recalled memory, and what they answer."""
+    """What the messages of a turn say, but for recalled memory, and what they answer."""
 
     said: tuple[_EvidenceMessage, ...]
-    recalled: tuple[str, ...]
     words: TurnWords
     turn: Turn
 
     @classmethod
     def of(cls, task: ExtractionTask) -> Self:
         turn = task.turn
-        recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
         said = tuple(
             _EvidenceMessage(message, comparable_text(message.content), asked)
             for message, asked in with_questions(turn, task.background.messages)
         )
-        return cls(said, recalled, TurnWords.of(turn), turn)
+        return cls(said, TurnWords.of(turn), turn)
 
     @property
     def contents(self) -> tuple[str, ...]:
@@ -165,7 +163,7 @@ class Evidence:
 
     def support(self, text: str, excerpt: str) -> tuple[Sequence[Message], str | None]:
         """The messages that say the excerpt and from which a fact follows; without any, what is wrong, else None."""
-        said_in = self.messages_of(excerpt)
+        said_in = self.messages_of(text, excerpt)
         faults = [self._fault(text, excerpt, one) for one in said_in]
         supporting = [one.message for one, fault in zip(said_in, faults, strict=True) if fault is None]
         return supporting, None if supporting else next(iter(faults), None)
@@ -180,15 +178,15 @@ class Evidence:
         added = ", ".join(unsaid(self._without_speaker(text), said, words))
         return f"it says {added}, which no message says" if added else None
 
-    def messages_of(self, excerpt: str) -> Sequence[_EvidenceMessage]:
-        """The messages with these words, and not only within recalled text; those that answer a question come first.
+    def messages_of(self, text: str, excerpt: str) -> Sequence[_EvidenceMessage]:
+        """The messages with the excerpt of a fact, not only within recalled text; those with a question come first.
 
         A bare yes or no begins a sentence there.
         """
         comparable = comparable_text(excerpt)
         if not comparable:
             return ()
-        hiding = [text for text in self.recalled if comparable in text]
+        hiding = copied_texts(self.turn.recalled, text, comparable)
         found = [one for one in self.said if has_words(without_texts(one.comparable, hiding), comparable)]
         if short_answer(excerpt):
             found = [one for one in found if begins_sentence(one.comparable, comparable)]
@@ -198,7 +196,7 @@ class Evidence:
         """Why no message says an excerpt."""
         comparable = comparable_text(excerpt)
         if comparable and any(comparable in one.comparable for one in self.said):
-            return "is recalled memory, which is no evidence" if self.recalled else "is only a part of a word"
+            return "is recalled memory, which is no evidence" if self.turn.recalled else "is only a part of a word"
         others = [one.content for one in self.turn.messages if one.role == "assistant"]
         if comparable and any(comparable in comparable_text(content) for content in others):
             return "is what the assistant says: the words of the user are the evidence"

@@ -190,11 +190,11 @@ def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -
     claims: dict[str, set[int]] = {}  # the turns that facts with an excerpt follow from
     facts = ((place, fact) for place, part in enumerate(parts) if part is not None for fact in part["facts"])
     for place, fact in facts:
-        text, excerpt = (fact.get(name) if isinstance(fact, dict) else None for name in ("text", "excerpt"))
-        excerpt = excerpt if isinstance(excerpt, str) else ""
+        stated = (fact.get(name) if isinstance(fact, dict) else None for name in ("text", "excerpt"))
+        text, excerpt = (one if isinstance(one, str) else "" for one in stated)
         nearest = sorted(range(len(tasks)), key=lambda other: abs(other - place))
-        said_in = [one for one in nearest if evidence[one].messages_of(excerpt)]
-        if len(said_in) > 1 and isinstance(text, str):
+        said_in = [one for one in nearest if evidence[one].messages_of(text, excerpt)]
+        if len(said_in) > 1:
             said_in = [one for one in said_in if evidence[one].support(text, excerpt)[0]] or said_in
         own = next((one for one in said_in if moved[one] is not None), place)
         excerpts[own].add(excerpt)

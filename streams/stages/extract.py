@@ -43,7 +43,7 @@ from mnemolog.streams.stages.shared_calls import (
     TurnQuestions,
     WaitingTurns,
 )
-from mnemolog.streams.text.differences import texts_equivalent
+from mnemolog.streams.text.differences import copied_texts, texts_equivalent
 from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
 
 REKEYED_HEADER: Final = "mnemolog-rekeyed"
@@ -264,15 +264,14 @@ def drop_recalled_echoes(
     recalled text says, by words, and its excerpt is a part of that. A short answer ("No", "2", "Berlin") is none, even
     where the memory has that word. Without recalled texts all facts are kept.
     """
-    recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
-    if not recalled:
+    if not any(map(comparable_text, turn.recalled)):
         return tuple(facts), ()
     said = tuple(comparable_text(message.content) for message in turn.messages if message.role == "user")
     kept: list[ExtractedFact] = []
     dropped: list[DroppedStatement] = []
     for fact in facts:
         excerpt = comparable_text(fact.excerpt)
-        hiding = [text for text in recalled if excerpt in text]
+        hiding = copied_texts(turn.recalled, fact.text, excerpt)
         is_said = any(has_words(without_texts(content, hiding), excerpt) for content in said)
         repeats = any(has_words(text, excerpt) and texts_equivalent(fact.text, text) for text in turn.recalled)
         if is_said and not repeats:

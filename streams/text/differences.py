@@ -3,14 +3,23 @@
 And whether both hold for the same term.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.streams.text.tokens import dates_of, names_of, negations_of, numbers_of, tokens_of, units_of, words_of
+from mnemolog.streams.text.tokens import (
+    comparable_text,
+    dates_of,
+    names_of,
+    negations_of,
+    numbers_of,
+    tokens_of,
+    units_of,
+    words_of,
+)
 
 
 def same_terms(fact: ExtractedFact, known: Candidate) -> bool:
@@ -139,6 +148,19 @@ def texts_equivalent(one: str, other: str) -> bool:
     ("isn't"), and in how a number is written.
     """
     return words_of(one) == words_of(other) and _features(one).names == _features(other).names
+
+
+def copied_texts(recalled: Iterable[str], text: str, excerpt: str) -> list[str]:
+    """The recalled texts, as comparable ones, that the excerpt of a fact with this text may be copied from.
+
+    None that has the words of the fact's text with other capitals: who likes Turkey need not like turkey.
+    """
+    found = ((one, comparable_text(one)) for one in recalled)
+    return [
+        known
+        for one, known in found
+        if excerpt in known and (texts_equivalent(text, one) or words_of(text) != words_of(one))
+    ]
 
 
 def subjects_differ(

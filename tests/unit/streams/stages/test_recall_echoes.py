@@ -2,8 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.facts import CATEGORIES, ExtractedFact
 from mnemolog.schemas.turn import Message
+from mnemolog.streams.llm.extract_reply import Evidence
+from mnemolog.streams.llm.ports import ExtractionTask
 from mnemolog.streams.stages.extract import drop_recalled_echoes
 from mnemolog.streams.text.tokens import has_words
 from tests.support.builders.prompts import fact, turn, user
@@ -84,6 +86,25 @@ def test_a_short_answer_is_news_although_the_memory_has_its_words(
     kept, dropped = drop_recalled_echoes([stated(answer, text)], turn(*messages, recalled=[recalled]))
     assert [found.text for found in kept] == [text]
     assert dropped == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "excerpt", "text", "recalled"),
+    [
+        ("The user likes Turkey.", "Turkey", "The user likes Turkey.", "The user likes turkey."),
+        ("The user likes turkey.", "turkey", "The user likes turkey.", "The user likes Turkey."),
+        ("Alice works for Apple", "works for Apple", "Alice works for Apple.", "Alice works for apple"),
+        ("Er sammelt Polish.", "Polish", "Er sammelt Polish.", "Er sammelt polish."),
+    ],
+)
+def test_what_differs_from_the_memory_in_the_capitals_of_a_name_is_no_copy_of_it(
+    message: str, excerpt: str, text: str, recalled: str
+) -> None:
+    said = turn(user(message), recalled=[recalled])
+    kept, dropped = drop_recalled_echoes([stated(excerpt, text)], said)
+    assert ([found.text for found in kept], dropped) == ([text], ())
+    supporting, fault = Evidence.of(ExtractionTask(turn=said, categories=CATEGORIES)).support(text, excerpt)
+    assert (list(supporting), fault) == ([*said.messages], None)
 
 
 @given(
