@@ -321,7 +321,10 @@ class PendingConfirmed(Event):
 
 
 class PendingRejected(Event):
-    """The pending fact `target` is closed; what it challenged stays, and `confirmed` is what was stated again."""
+    """The pending fact `target` is closed; what it challenged stays, and `confirmed` is what was stated again.
+
+    Equal words are a mention of `confirmed`: its confidence rises only where a model saw it in other words.
+    """
 
     event: Literal["pending_rejected"] = "pending_rejected"
     target: UUID
@@ -343,7 +346,8 @@ class PendingRejected(Event):
 
     @property
     def confirmed_id(self) -> UUID | None:
-        return None if self.statement is None else self.confirmed
+        is_mention = self.statement is None or self.decision.by in ("hash", "threshold")
+        return None if is_mention else self.confirmed
 
 
 class FactCorrected(Event):

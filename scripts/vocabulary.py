@@ -131,7 +131,7 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
         arbitration=("noop",),
         reconciliation=("NOOP",),
         classification=("noop",),
-        effect="the pending row is archived and never believed; an old one that a statement repeated is confirmed",
+        effect="the pending row is archived and never believed; an old one that was repeated is mentioned or confirmed",
     ),
     VocabularyEntry(
         event="fact_corrected",

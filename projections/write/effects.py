@@ -154,7 +154,10 @@ def _reject_pending(
     after = {event.target: replace(facts[event.target], status="archived", unresolved=False)}
     if event.statement is not None and event.confirmed is not None and event.confirmed in facts:
         after[event.confirmed] = _confirm(
-            facts[event.confirmed], moment, event.true_from, raises_confidence=raises_confidence
+            facts[event.confirmed],
+            moment,
+            event.true_from,
+            raises_confidence=raises_confidence and event.confirmed_id is not None,
         )
     return after
 

@@ -367,7 +367,7 @@ class TurnState:
                 )
         if provisional_id is not None:
             own = [event.new_fact.fact_id for event in events if event.new_fact]
-            actual_id = own[-1] if own else events[0].confirmed_id or events[0].subject_id
+            actual_id = own[-1] if own else events[0].repeated_id or events[0].subject_id
             if actual_id is None:
                 raise AssertionError(f"no statement leads to {events[0].event} alone")
             self._actual_ids[provisional_id] = actual_id

@@ -174,7 +174,7 @@ def _is_kept(sentence: NaturalSentence, commit: Commit, facts: Mapping[UUID, Sto
     """Whether held facts quote nearly all of a sentence, its own or those that it repeats."""
     quoted: set[str] = set()
     for event in commit.events:
-        held = {event.subject_id, event.confirmed_id} & {fact.fact_id for fact in facts.values() if fact.is_held}
+        held = {event.subject_id, event.repeated_id} & {fact.fact_id for fact in facts.values() if fact.is_held}
         quoted |= _words(event.words.excerpt) if event.words and held else set()
     words = _words(sentence.text)
     return sum(map(len, words & quoted)) >= COVERED * sum(map(len, words))

@@ -19,10 +19,13 @@ from mnemolog.schemas.events import (
     PolicySet,
 )
 from mnemolog.schemas.facts import NewFact, Reversal, Statement
+from mnemolog.schemas.provenance import Decision
 
 NEW, A, B = (UUID(int=number) for number in (9, 1, 2))
 FACT = NewFact.model_construct(fact_id=NEW, text="new", excerpt="new")
 WORDS = Statement(text="so it is", excerpt="so")
+BY_MODEL, EQUAL_WORDS = Decision(by="model", reason="the same"), Decision(by="hash", reason="same words")
+REPEATED = {"target": A, "confirmed": B, "statement": WORDS}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +39,8 @@ WORDS = Statement(text="so it is", excerpt="so")
         (FactRetracted, {"targets": (A,), "fact": FACT}, (NEW, (A,), (A,), (A,), None)),
         (FactCorrected, {"target": A, "fact": FACT}, (NEW, (A,), (A,), (A,), None)),
         (PendingConfirmed, {"target": A, "targets": (B,), "action": "merge"}, (A, (A, B), (B,), (B,), A)),
-        (PendingRejected, {"target": A, "confirmed": B, "statement": WORDS}, (A, (A, B), (B,), (A,), B)),
+        (PendingRejected, REPEATED | {"decision": BY_MODEL}, (A, (A, B), (B,), (A,), B)),
+        (PendingRejected, REPEATED | {"decision": EQUAL_WORDS}, (A, (A, B), (B,), (A,), None)),
         (PendingRejected, {"target": A, "confirmed": B}, (A, (A, B), (B,), (A,), None)),
         (PendingRejected, {"target": A}, (A, (A,), (), (A,), None)),
         (ConflictResolved, {"target": A, "targets": (B,), "action": "keep_both"}, (A, (A, B), (B,), (), None)),

@@ -496,13 +496,15 @@ def test_a_pending_fact_that_is_no_more_ends_nothing(harness: FoldHarness, pendi
     assert reasons(harness) == ["stale_target"]
 
 
-def test_a_statement_of_the_old_fact_rejects_the_pending_and_confirms_the_old(
-    harness: FoldHarness, pending_fact: UUID
+@pytest.mark.parametrize(("by", "confidence"), [("model", 0.85), ("rule", 0.85), ("hash", 0.8), ("threshold", 0.8)])
+def test_a_statement_of_the_old_fact_rejects_the_pending_and_confirms_the_old_in_other_words(
+    harness: FoldHarness, pending_fact: UUID, by: str, confidence: float
 ) -> None:
-    harness.commit("t3", pending_rejected(pending_fact, confirmed=BERN, text="Bern it is."), at=day(3))
+    rejected = pending_rejected(pending_fact, confirmed=BERN, text="Bern it is.")
+    harness.commit("t3", with_decision(rejected, by=by), at=day(3))
     assert (harness.state_of(pending_fact).status, harness.state_of(pending_fact).believed_from) == ("archived", None)
     assert harness.state_of(BERN) == expected_state(
-        confidence=pytest.approx(0.85), mention_count=2, last_confirmed_at=day(3), state_since=THIRD_DECIDED_AT
+        confidence=pytest.approx(confidence), mention_count=2, last_confirmed_at=day(3), state_since=THIRD_DECIDED_AT
     )
     assert harness.settlements == [(pending_fact, "rejected")]
     assert [(row.fact_id, row.targets) for row in harness.changes.events] == [(pending_fact, (BERN,))]
