@@ -34,7 +34,7 @@ from mnemolog.schemas.command import (
 )
 from mnemolog.schemas.entity_events import EntityChange
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.events import MemoryEvent
+from mnemolog.schemas.events import DecisionUndone, MemoryEvent
 from mnemolog.schemas.facts import EmbeddedFact
 from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
@@ -139,6 +139,8 @@ class CommandHandler:
             made = await self._command_events(context, payload, envelope, end_rules, undoes=bool(changes))
             if isinstance(payload, DeleteAll):
                 end_rules = replace(end_rules, stays_ended=await self._is_selected(payload, made))
+            elif isinstance(payload, Undo):
+                end_rules = replace(end_rules, stays_ended=await self._is_left_ended(context, made))
             made, end_rules = await follow_changes(
                 context, changes, made, end_rules, facts=self.facts, entities=self.entities.entities
             )
@@ -266,6 +268,21 @@ class CommandHandler:
             and payload.category in (None, *value.fact.categories)
             and (wanted is None or value.fact_id in passed)
         )
+
+    async def _is_left_ended(self, context: CommandContext, made: Events) -> Callable[[Value], bool]:
+        """Whether a decision that an undo puts back in effect had left an ended fact ended: so it does now."""
+        again = {one.reinstated: one for one in made if isinstance(one, DecisionUndone) and one.reinstated}
+        originals = await self.events.events(list(again)) if again else ()
+        since = {fact_id: one.position for one in originals for fact_id in again[one.event_id].disbelieved_ids}
+        ended = {one.fact_id: one.ended_by for one in await self.facts.ended_facts(list(since))} if since else {}
+        past = (await self.events.history_of(context.scope, list(ended))).events if ended else ()
+        moved = {
+            fact_id
+            for event in past
+            for fact_id in event.affected_fact_ids & ended.keys()
+            if event.position > since[ended[fact_id]]
+        }
+        return lambda value: value.fact_id in ended and value.fact_id not in moved
 
     def _check_size(self, envelope: MatchedFacts, events: Sequence[MemoryEvent | EntityChange]) -> None:
         """Raise `CommandRefusedError` for a command whose commit the log would not take."""

@@ -388,7 +388,8 @@ def _by_tie(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -
     tied = _tied(asked, known)
     if len(tied) == 1 and not asked.name.is_new:
         return Rung("tie", tied, tied)
-    newer_than = {twin for one in tied for twin in one.possible_twins}
+    told = [(one, read_name(alias.text)) for one in tied for alias in one.aliases if alias.kind == "tie"]
+    newer_than = {twin for one, name in told if name is not None and name.is_new for twin in one.possible_twins}
     return Rung("tie", [one for one in tied if not names_of(one) and one.entity_id not in newer_than], tied)
 
 

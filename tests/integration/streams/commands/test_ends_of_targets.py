@@ -68,6 +68,28 @@ async def test_what_a_command_does_to_what_its_target_had_ended(db: ProjectedDat
     assert (state.status, state.true_to) == ("active" if end is None else "superseded", end)
 
 
+LATE = commit("t9", added("Mira lived in Kyiv.", value="Kyiv", true_from=day(0), **SLOT), at=day(22))
+KYIV = LATE.events[0].model_copy(update={"ended_at": AT_OSLO, "ended_by": fact_id_at(OSLO)})
+
+
+@pytest.mark.parametrize("name", ["delete", "delete_all", "undo", "correct to a denial"])
+async def test_a_command_that_is_put_back_in_effect_leaves_ended_what_it_left_ended(
+    db: ProjectedDatabase, name: str
+) -> None:
+    """What was added in between, ended by its target, is opened as it would be by a new command."""
+    await db.apply(ROME, OSLO, BERN)
+    command, end = COMMANDS[name]
+    commands = CommandHarness(db)
+    await commands.execute("c", command, at=day(20))
+    await commands.execute("u", Undo(source_id="c"), at=day(21))
+    await db.apply(LATE.model_copy(update={"events": (KYIV,)}))
+    again = await commands.execute("r", Undo(source_id="u"), at=day(23))
+    assert again.outcome == "done", again.detail
+    rome, kyiv = await commands.states(fact_id_at(ROME), fact_id_at(LATE))
+    assert (rome.status, rome.true_to) == ("active" if end is None else "superseded", end)
+    assert kyiv.superseded_by != fact_id_at(OSLO)
+
+
 TERMS = commit("t1", added("Alice has a lease."), added("Alice has a pass.", valid_until=day(9)))
 LEASE, PASS = fact_id_at(TERMS), fact_id_at(TERMS, 1)
 

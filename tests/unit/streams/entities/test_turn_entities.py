@@ -1,12 +1,13 @@
 """Laws of names: whatever was said before, a name that is said again is found again, and nobody is mixed up."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, MAX_UNLINKED, SAME_AS, Alias, NamedEntity
+from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, MAX_UNLINKED, SAME_AS, Alias, KnownEntity, NamedEntity
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.linker import entity_events, unlinked_names
 from mnemolog.streams.entities.links import TurnEntities
@@ -233,3 +234,31 @@ def test_a_hidden_alias_is_added_again_once(hidden: tuple[Alias, ...], said: lis
 def test_readers_see_no_holder_of_a_hidden_alias() -> None:
     assert holders(ANA, EntityRegistry([known_entity(ANA, WIFE, hidden=(ANA,))])) == []
     assert holders(ANA, EntityRegistry([known_entity(ANA, WIFE)])) == [known_entity(ANA, WIFE)]
+
+
+def relative(tie: str, text: str, *names: str, twins: Sequence[KnownEntity] = ()) -> KnownEntity:
+    """Somebody of this tie to the user, perhaps with a name, and who they may be one with."""
+    return known_entity(tie_alias(tie, text, USER.entity_id), *names, twins=[one.entity_id for one in twins])
+
+
+BROTHER, PET = relative("brother", "my brother"), relative("dog", "my dog")
+WIFE_BEFORE = relative("wife", "my wife")
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "expected"),
+    [
+        ([BROTHER, relative("brother", "my little brother", twins=[BROTHER])], "my brother", None),
+        ([BROTHER, relative("brother", "my brother Cleo", "Cleo", twins=[BROTHER])], "my brother", BROTHER),
+        ([PET, relative("dog", "our dog", twins=[PET]), relative("dog", "my dog Rex", "Rex")], "my dog", None),
+        ([WIFE_BEFORE, relative("wife", "my new wife Petra", "Petra", twins=[WIFE_BEFORE])], "my wife", None),
+    ],
+)
+def test_of_several_of_a_tie_the_only_one_without_a_name_is_meant_unless_another_is_the_new_one(
+    known: list[KnownEntity], said: str, expected: KnownEntity | None
+) -> None:
+    talk = replace(CONTEXT, user_names=("Alice",), speaker="Alice")
+    found = TurnEntities.of_facts([fact_naming(said, text=f"{said} sings")], [USER, *known], talk)
+    linked = {link.entity_id for link in found.links if link.name == said}
+    assert linked & {one.entity_id for one in known} == ({expected.entity_id} if expected else set())
+    assert bool(found.new) == (expected is None)
