@@ -67,11 +67,9 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
         if held := _in_place_of_held(builder, llm_decision, targets):
             return held
         decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
-        if reply.verdict == "MERGE":
-            before = rejections_of_challenges(builder, list(filter(builder.has_value_of, targets)), decision)
-            begun = targets
-        else:
-            before, begun = call_off_plans(builder, llm_decision, guard, targets, decision)
+        called_off, begun = call_off_plans(builder, llm_decision, guard, targets, decision)
+        stated_again = list(filter(builder.has_value_of, targets)) if reply.verdict == "MERGE" else ()
+        before = (*called_off, *rejections_of_challenges(builder, stated_again, decision))
         last = overwrite_event(builder, llm_decision, guard, begun, decision, offset=len(before))
         return *before, last
     decision = builder.held_back(llm_decision, guard, targets)
