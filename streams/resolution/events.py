@@ -366,8 +366,10 @@ def repetition_events(  # noqa: PLR0911 - one return a case
         return (confirm_pending(builder, case, cleared, decision),)
     if cleared:
         return (builder.confirmed(known, decision.model_copy(update={"guard": cleared})),)
-    if rejections := _rejections(builder, known, decision):
-        return rejections
+    if rejections := rejections_of_challenges(builder, [known], decision):
+        stated = {"confirmed": known.fact_id, "statement": builder.statement}
+        stated |= {"true_from": builder.earlier_beginning(known)}
+        return (rejections[0].model_copy(update=stated), *rejections[1:])
     is_first = known.fact_id not in builder.state.confirmed_ids
     if raises_confidence and is_first and not is_resend(known, statement, rules):
         return (builder.confirmed(known, decision),)
@@ -396,9 +398,7 @@ def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Se
     cleared = clear_repeated(known, builder.context.rules.policy)
     if cleared is None:
         return (builder.added(decision),)
-    plain = {"confirmed": None, "statement": None, "true_from": None}  # the merged fact has the statement
-    contradicted = _rejections(builder, known, decision) if builder.context.rules.infer else ()
-    rejections = [one.model_copy(update=plain) for one in contradicted]
+    rejections = rejections_of_challenges(builder, [known], decision) if builder.context.rules.infer else ()
     reason = f"{decision.reason}, and more: both are one fact"
     decision = decision.model_copy(update={"reason": reason, "before": snapshots([known])})
     offset = len(rejections)
@@ -439,9 +439,12 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, cleared: Cleared, 
     )
 
 
-def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[PendingRejected]:
-    """Rejects each earlier pending overwrite of `known`; the first event carries the statement."""
-    cases = (builder.context.pending_cases.get(fact_id) for fact_id in builder.state.open_ids(known.challenged_by))
+def rejections_of_challenges(
+    builder: EventBuilder, stated_again: Sequence[Candidate], decision: Decision
+) -> Sequence[PendingRejected]:
+    """Rejects each earlier pending overwrite of known facts that the statement states again."""
+    challengers = dict.fromkeys(fact_id for known in stated_again for fact_id in known.challenged_by)
+    cases = (builder.context.pending_cases.get(fact_id) for fact_id in builder.state.open_ids(challengers))
     contradicted = (
         case
         for case in cases
@@ -449,12 +452,6 @@ def _rejections(builder: EventBuilder, known: Candidate, decision: Decision) -> 
         if case.authority != "human"
     )
     return [
-        PendingRejected(
-            **builder.event_fields(decision, offset=offset),
-            target=case.fact_id,
-            confirmed=None if offset else known.fact_id,
-            statement=None if offset else builder.statement,
-            true_from=None if offset else builder.earlier_beginning(known),
-        )
+        PendingRejected(**builder.event_fields(decision, offset=offset), target=case.fact_id)
         for offset, case in enumerate(contradicted)
     ]

@@ -26,7 +26,14 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Decision, Guard
-from mnemolog.streams.resolution.events import EventBuilder, LlmDecision, confirm_pending, own_end, snapshots
+from mnemolog.streams.resolution.events import (
+    EventBuilder,
+    LlmDecision,
+    confirm_pending,
+    own_end,
+    rejections_of_challenges,
+    snapshots,
+)
 from mnemolog.streams.resolution.guards import (
     KEPT_BESIDE,
     Cleared,
@@ -61,8 +68,10 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
             return held
         decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
         called_off, begun = call_off_plans(builder, llm_decision, guard, targets, decision)
-        last = overwrite_event(builder, llm_decision, guard, begun, decision, offset=len(called_off))
-        return *called_off, last
+        stated_again = list(filter(builder.has_value_of, targets)) if reply.verdict == "MERGE" else ()
+        before = (*called_off, *rejections_of_challenges(builder, stated_again, decision))
+        last = overwrite_event(builder, llm_decision, guard, begun, decision, offset=len(before))
+        return *before, last
     decision = builder.held_back(llm_decision, guard, targets)
     if guard in KEPT_BESIDE:
         return (builder.added(decision),)
@@ -131,8 +140,8 @@ def overwrite_event(
     never_began = all(is_planned(known, builder.statement_context) for known in targets)
     match llm_decision.reply.verdict:
         case "MERGE":
-            fact = builder.merged_fact(llm_decision, targets)
-            return ending(FactsMerged, cleared, decision, statement=builder.statement, fact=fact)
+            fact = builder.merged_fact(llm_decision, targets, offset=offset)
+            return ending(FactsMerged, cleared, decision, offset=offset, statement=builder.statement, fact=fact)
         case "REPLACE" if not never_began:
             fact = builder.new_fact(offset=offset)
             return ending(FactReplaced, cleared, decision, offset=offset, ended_at=ended_at, fact=fact)

@@ -196,7 +196,9 @@ def late_news_never_ends_a_newer_fact(case: DecisionCase) -> None:
     pending = {held.fact_id for held in case.pending}
     for event in case.events:
         if isinstance(event, FactReplaced | FactRetracted | FactExpired) and event.fact is not None:
-            newer = [target for target in event.targets if began[target] > event.fact.true_from]
+            # An end that is announced for later ends what has begun since the announcement, too.
+            since = event.ended_at if isinstance(event, FactExpired) else event.fact.true_from
+            newer = [target for target in event.targets if began[target] > since]
             assert set(newer) <= pending
         waits_with = isinstance(event, FactPending) and bool(pending & set(event.targets))  # with a case's own end
         kinds = FactReplaced | FactRetracted | FactExpired | FactPending

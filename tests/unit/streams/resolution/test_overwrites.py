@@ -363,3 +363,30 @@ def test_what_takes_the_place_of_a_held_overwrite_ends_nothing_before_it_began(*
     _, event = decide_all([matched_fact(*shown, text="Ulm")], {0: decision}, decision_context(waits))
     assert isinstance(event, FactPending)
     assert event.ended_at == NEXT_YEAR
+
+
+@pytest.mark.parametrize(
+    ("value", "case", "is_rejected"),
+    [
+        pytest.param("Berlin", {}, True, id="the known value and more"),
+        pytest.param("Berlin", {"action": "contradict"}, True, id="its denial waits"),
+        pytest.param("Berlin", {"action": "retract"}, True, id="its end waits"),
+        pytest.param("Berlin", {"action": "merge"}, False, id="no other value waits"),
+        pytest.param("Berlin", {"authority": "human"}, False, id="a human's word waits"),
+        pytest.param("Berlin", {"said_at": NEXT_YEAR}, False, id="said later"),
+        pytest.param(None, {}, False, id="a detail that does not say the value"),
+    ],
+)
+def test_who_says_the_known_value_with_more_rejects_what_waits_to_end_it(
+    value: str | None, case: dict[str, Any], *, is_rejected: bool
+) -> None:
+    slot = {"key": "home_city", "single_valued": True, "subject": "Mira"}
+    known = CHALLENGED.model_copy(update=slot | {"value": "Berlin"})
+    said = matched_fact(known, text="Mira lives in Berlin with Eva.", **(slot | {"value": value} if value else {}))
+    *rejected, merged = decide_all([said], {0: llm_decision("MERGE", known)}, decision_context(held(**case)))
+    assert isinstance(merged, FactsMerged)
+    assert (merged.targets, merged.ordinal, len(rejected)) == ((known.fact_id,), int(is_rejected), int(is_rejected))
+    assert merged.fact.fact_id == ids.fact_id(OWNER, SOURCE, merged.ordinal)
+    for event in rejected:
+        assert isinstance(event, PendingRejected)
+        assert (event.target, event.statement) == (MUNICH.fact_id, None)
