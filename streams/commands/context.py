@@ -69,6 +69,9 @@ class FactReader(EndedFactReader, RivalReader, Protocol):
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
         """The open cases among `fact_ids`."""
 
+    async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
+        """The open cases of `scope` that challenge one of these facts, each with all open facts that it challenges."""
+
     async def conflicting_fact_ids(self, fact_id: UUID) -> Sequence[UUID]:
         """The facts that an unresolved fact was added beside."""
 

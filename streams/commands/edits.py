@@ -17,6 +17,7 @@ from mnemolog.schemas.events import (
     FactReplaced,
     FactsMerged,
     MemoryEvent,
+    PendingRejected,
 )
 from mnemolog.schemas.facts import (
     CONFIDENCE_OF_CERTAINTY,
@@ -191,7 +192,7 @@ def update(
 
 def correct(
     context: CommandContext, payload: Correct, facts: StoredFacts, embedded_texts: Sequence[EmbeddedFact]
-) -> Events:
+) -> tuple[FactCorrected]:
     """A human's text takes the place of a fact that never was true, or was true until `ended_at`."""
     raise_for_faults([edit_fault(context, payload.edit, facts, by_human=True)])
     old = facts[payload.edit.fact_id]
@@ -204,6 +205,18 @@ def correct(
     return (
         FactCorrected(**context.event_fields(0, decision), target=old.fact_id, ended_at=payload.ended_at, fact=human),
     )
+
+
+def reject_ends(
+    context: CommandContext, corrected: FactCorrected, old: StoredFact, challengers: StoredFacts
+) -> Iterable[PendingRejected]:
+    """The held ends of the value that a correction has taken back are rejected: nothing is left for them to end."""
+    if same_value(corrected.fact, old.fact):
+        return
+    ends = [known for known in challengers.values() if tells_end_of(known.fact, old.fact)]
+    for ordinal, known in enumerate(ends, corrected.ordinal + 1):
+        decision = context.decision("human", "corrected the value that it would end", [known])
+        yield PendingRejected(**context.event_fields(ordinal, decision), target=known.fact_id)
 
 
 def resolve(

@@ -196,7 +196,12 @@ class CommandHandler:
             case Update():
                 events = edits.update(context, payload, await self.facts.current_facts(named), texts)
             case Correct():
-                events = edits.correct(context, payload, await self.facts.current_facts(named), texts)
+                facts = await self.facts.current_facts(named)
+                (corrected,) = edits.correct(context, payload, facts, texts)
+                challengers = await self.facts.challenges(context.scope, [corrected.target])
+                waiting = await self.facts.facts(list(challengers)) if challengers else {}
+                old = facts[payload.edit.fact_id]
+                events = (corrected, *edits.reject_ends(context, corrected, old, waiting))
             case Delete():
                 events = status_changes.delete(context, payload, await self.facts.current_facts(named))
             case Reject():

@@ -74,6 +74,41 @@ async def test_what_a_human_has_corrected_since_is_for_a_human_to_give_up(harnes
     assert await harness.texts_with_status() == ["Alice lives in Milan.", "Alice lives in Ostia."]
 
 
+NUTS = commit("t1", added("Alice is allergic to nuts.", key="allergy", value="nuts"))
+NO_NUTS = commit(
+    "t2",
+    pending(
+        "Alice is no longer allergic to nuts.",
+        fact_id_at(NUTS),
+        action="retract",
+        key="allergy",
+        value="nuts",
+        action_hint="retract",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "status"),
+    [
+        ("Alice is allergic to milk.", "milk", "archived"),
+        ("Alice avoids eggs.", "eggs", "archived"),
+        ("Alice is badly allergic to nuts.", "nuts", "pending_confirmation"),
+    ],
+)
+async def test_a_held_end_waits_no_more_where_a_person_has_corrected_the_value(
+    db: ProjectedDatabase, text: str, value: str, status: str
+) -> None:
+    await db.apply(NUTS, NO_NUTS)
+    commands, waiting = CommandHarness(db), fact_id_at(NO_NUTS)
+    edit = Edit(fact_id=fact_id_at(NUTS), text=text, value=value)
+    await commands.execute("c1", Correct(edit=edit), at=day(2))
+    assert await commands.statuses(waiting) == [status]
+    await commands.execute("c2", Undo(source_id="c1"), at=day(3))
+    assert await commands.statuses(waiting, fact_id_at(NUTS)) == ["pending_confirmation", "active"]
+    assert await stale(commands) == 0
+
+
 async def test_an_announced_end_closes_it_when_it_has_come(harness: CommandHarness) -> None:
     await harness.stored.apply(commit("t4", expired(OLD, ended_at=day(9)), at=day(2)))
     assert await harness.statuses(OLD, ONE) == ["active", "pending_confirmation"]

@@ -48,9 +48,8 @@ def new_version(kind: str, old: StoredFact, text: str, **fields: Any) -> NewFact
     """The fact that an update, or a correction, brings in the place of `old`."""
     edit = Edit(fact_id=old.fact_id, text=text, **fields)
     if kind == "correct":
-        (event,) = edits.correct(CONTEXT, Correct(edit=edit), by_id(old), embedded_fact(text))
-    else:
-        (event,) = edits.update(CONTEXT, Update(edits=(edit,)), by_id(old), embedded_fact(text))
+        return edits.correct(CONTEXT, Correct(edit=edit), by_id(old), embedded_fact(text))[0].fact
+    (event,) = edits.update(CONTEXT, Update(edits=(edit,)), by_id(old), embedded_fact(text))
     assert event.new_fact is not None
     return event.new_fact
 
