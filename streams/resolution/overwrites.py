@@ -213,7 +213,12 @@ def _in_place_of_held(
         if held is None or held.action not in ("replace", "contradict"):
             continue
         open_ids = state.open_ids(held.targets)
+        # What a held statement was to take back, as the statement of an end, does not speak against another one.
+        statements_of_ends = {one.fact_id for one in state.compared_facts(open_ids) if one.action_hint == "retract"}
+        open_ids = tuple(one for one in open_ids if one not in statements_of_ends)
         challenged = state.compared_facts(open_ids)
+        if not open_ids:
+            continue
         cleared = builder.clear("REPLACE" if held.action == "replace" else "CONTRADICT", challenged)
         guard: Cleared | Guard = "human_word" if held.needs_human else cleared
         if isinstance(guard, Cleared) or guard in KEPT_BESIDE or guard == "late_news":

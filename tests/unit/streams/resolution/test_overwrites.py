@@ -354,6 +354,21 @@ def test_who_corrects_a_held_statement_in_its_turn_waits_beside_a_human_s_word(
     assert (event.targets, event.needs_human) == ((home.fact_id,), True)
 
 
+@pytest.mark.parametrize("verdict", ["REPLACE", "CONTRADICT"])
+@pytest.mark.parametrize("has_value", [True, False], ids=["and a value", "an end alone"])
+def test_what_takes_the_place_of_a_held_overwrite_ends_no_statement_of_an_end(
+    verdict: Verdict, *, has_value: bool
+) -> None:
+    left = known_fact(authority="human", action_hint="retract")
+    home = known_fact(authority="human")
+    known = (left, home) if has_value else (left,)
+    rome = known_fact(0.9, "one", fact_id=ids.provisional_fact_id(OWNER, SOURCE, 0), true_from=TODAY)
+    said = [matched_fact(*known, text="one"), matched_fact(*known, rome, text="two")]
+    _, *events = decide_all(said, {0: llm_decision("CONTRADICT", *known), 1: llm_decision(verdict, rome)})
+    pending = [event.targets for event in events if isinstance(event, FactPending)]
+    assert pending == ([(home.fact_id,)] if has_value else [])
+
+
 @pytest.mark.parametrize("is_shown", [True, False])
 def test_what_takes_the_place_of_a_held_overwrite_ends_nothing_before_it_began(*, is_shown: bool) -> None:
     newer = known_fact(authority="human", true_from=NEXT_YEAR)
