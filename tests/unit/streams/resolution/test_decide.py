@@ -296,7 +296,8 @@ def test_what_this_turn_has_ended_is_unresolved_beside_what_ended_it(
     again = Duplicate(matched_fact(hooli, acme, text=hooli.text, key=key, value="Hooli"), hooli, "hash")
     ended, added = decide([ending, again], judged({0: llm_decision(verdict, hooli)}), decision_context())
     assert isinstance(added, FactAdded)
-    assert (added.unresolved, added.decision.shown) == (True, (ended.new_fact.fact_id,))  # type: ignore[union-attr]
+    assert ended.new_fact is not None
+    assert (added.unresolved, added.decision.shown) == (True, (ended.new_fact.fact_id,))
 
 
 def test_what_this_turn_has_rejected_is_unresolved_beside_what_it_would_have_ended() -> None:
