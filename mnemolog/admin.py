@@ -90,16 +90,10 @@ async def lags(settings: Settings) -> list[StageLag]:
         return await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
 
 
-async def count_tables(settings: Settings) -> TableCounts:
-    """What the tables hold, over all tenants."""
+async def look_at_tables(settings: Settings) -> tuple[TableCounts, list[WorkerProblem]]:
+    """What the tables hold, over all tenants, and what fails in workers at the moment."""
     async with _connection(settings) as connection:
-        return await table_counts(connection)
-
-
-async def failing_parts(settings: Settings) -> list[WorkerProblem]:
-    """What fails in workers at the moment."""
-    async with _connection(settings) as connection:
-        return await worker_problems(connection)
+        return await table_counts(connection), await worker_problems(connection)
 
 
 async def migrate_tables(settings: Settings) -> None:

@@ -254,14 +254,14 @@ def status(
 
 
 def _show_stack(*, as_json: bool) -> None:
-    from mnemolog.admin import count_tables, failing_parts, lags  # noqa: PLC0415 - loads the drivers
+    from mnemolog.admin import lags, look_at_tables  # noqa: PLC0415 - loads the drivers
 
     settings = discovered_settings()
 
     async def look() -> StackState:
         stages, kafka_error = await _or_error(lags(settings))
-        totals, postgres_error = await _or_error(count_tables(settings))
-        problems, _ = await _or_error(failing_parts(settings))
+        found, postgres_error = await _or_error(look_at_tables(settings))
+        totals, problems = found or (None, None)
         return StackState(
             kafka=settings.kafka or "",
             postgres=without_password(settings.postgres or ""),

@@ -16,7 +16,7 @@ from tests.support.builders.model_replies import decision_json, decisions_reply,
 
 JsonObject = Mapping[str, Any]
 OVERWRITES: Final = ("MERGE", "REPLACE", "CONTRADICT", "RETRACT", "EXPIRE")
-_PRIORITY: Final[tuple[Verdict, ...]] = (
+PRIORITY: Final[tuple[Verdict, ...]] = (
     "CONTRADICT",
     "RETRACT",
     "EXPIRE",
@@ -140,7 +140,7 @@ def best_verdict(conflict: NumberedConflict, used: set[int], ended: set[int]) ->
         verdict = verdict_on(new, known) if known and label not in ended else None
         if verdict is not None and not (verdict in OVERWRITES and label in used):
             found.setdefault(verdict, []).append((label, candidate))
-    best = next((verdict for verdict in _PRIORITY if verdict in found), None)
+    best = next((verdict for verdict in PRIORITY if verdict in found), None)
     if best is None:
         return "ADD", ()
     return best, found[best][:1] if best == "KEEP" else found[best]
