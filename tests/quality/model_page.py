@@ -131,13 +131,12 @@ def _row(name: str, scored: Sequence[ScoredCase], outcomes: Sequence[Outcome]) -
 
 
 def _costs(outcomes: Sequence[Outcome]) -> tuple[str, str, str]:
-    """Calls and tokens a turn."""
-    turns = sum(one.turns for one in outcomes)
-    if not turns:
-        return "0", "0", "0"
+    """Calls and tokens a turn; none of no outcome, as of the offline rules."""
+    turns = sum(one.turns for one in outcomes) or 1
     calls = sum(one.calls for one in outcomes) / turns
-    tokens = (sum(getattr(one, name) for one in outcomes) / turns for name in ("input_tokens", "output_tokens"))
-    return (f"{calls:.2f}", *(f"{one:.0f}" for one in tokens))  # type: ignore[return-value]
+    prompts = sum(one.input_tokens for one in outcomes) / turns
+    replies = sum(one.output_tokens for one in outcomes) / turns
+    return f"{calls:.2f}", f"{prompts:.0f}", f"{replies:.0f}"
 
 
 def conflict_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]], former: Mapping[str, Outcome]) -> str:
