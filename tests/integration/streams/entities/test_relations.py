@@ -7,15 +7,12 @@ from uuid import UUID
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.schemas.command import (
     CommandPayload,
     Correct,
     Delete,
     DeleteAll,
     Edit,
-    EntityCommand,
-    MergeEntities,
     Update,
 )
 from mnemolog.schemas.commit import Commit
@@ -81,44 +78,6 @@ async def test_relations_follow_the_facts_that_state_them_also_in_a_rebuild(peop
     await people.undo(ended)
     await people.undo(globex)
     assert await relations(people) == {("Alice", "employer", "Acme"): True, ("Alice", "spouse", "Ana"): True}
-
-
-async def test_relations_of_merged_entities_are_of_one(people: NamedPeople, memory: AsyncMemoryClient) -> None:
-    async def triples(of: str | None = None) -> list[Triple]:
-        return [(one.subject, one.predicate, one.object) for one in await memory.relations(of, user_id="alice")]
-
-    async def done(payload: EntityCommand) -> Commit:
-        commit = await people.order(payload)
-        assert (commit.outcome, commit.detail) == ("done", "")
-        return commit
-
-    await people.say("I sail with my wife Ana", ("my wife Ana", "person"))
-    await people.say("Annette's brother Tom skis", subject="Annette's brother Tom")
-    await people.say("I met Ana and Annette", ("Ana", "person"), ("Annette", "person"))
-    stated = [("Alice", "spouse", "Ana"), ("Annette", "sibling", "Tom")]
-    assert await triples() == stated
-    annette, ana, tom = [
-        (await memory.entity(name, user_id="alice")).entity.entity_id for name in ("Annette", "Ana", "Tom")
-    ]
-    merged = await done(MergeEntities(entity_ids=(annette,), into=ana))
-    assert await triples() == [("Alice", "spouse", "Ana"), ("Ana", "sibling", "Tom")]
-    assert await triples("Ana") == [("Ana", "spouse", "Alice"), ("Ana", "sibling", "Tom")]
-    assert [one.name for one in await memory.who("my wife's brother", user_id="alice")] == ["Tom"]
-    near = await memory.neighbours("Alice", hops=2, user_id="alice")
-    assert [(one.entity.name, one.hops) for one in near] == [("Ana", 1), ("Tom", 2)]
-    total, facts = await EntityStore(people.pipeline.pool).facts_of_entity(ana, limit=10)
-    assert total == len(facts) == 3  # the fact that names both is one
-    details = await memory.entity("Ana", user_id="alice")
-    moments = [(one.change, one.text) for one in details.timeline]
-    assert moments.count(("learned", "I met Ana and Annette")) == 1
-    assert details.profile.texts.count("I met Ana and Annette") == 1
-    assert await people.is_rebuilt_equal(in_place=True)
-    assert await triples() == [("Alice", "spouse", "Ana"), ("Ana", "sibling", "Tom")]
-    await people.undo(merged)
-    assert await triples() == stated
-    await done(MergeEntities(entity_ids=(annette,), into=tom))
-    assert await triples() == stated[:1]  # a relation within one entity is none
-    assert "related" not in [one.change for one in (await memory.entity("Tom", user_id="alice")).timeline]
 
 
 PASSING, SAID = "My wife Ana lives in Bern", "Ana is my wife"
