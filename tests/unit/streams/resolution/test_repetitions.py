@@ -126,7 +126,7 @@ def test_a_human_word_vouches_for_the_known_fact(by: str) -> None:
 def test_a_known_fact_goes_on_with_what_a_repetition_says_more(
     by: str, known: dict[str, Any], said: dict[str, Any], source: dict[str, Any]
 ) -> None:
-    kept = {"metadata": {"shop": 1}, "importance": 0.9, "more_categories": ("travel",)}
+    kept: dict[str, Any] = {"metadata": {"shop": 1}, "importance": 0.9, "more_categories": ("travel",)}
     event = repeated(known_fact(**kept, **known), by=by, **said, **source)
     assert isinstance(event, FactsMerged)
     fact = event.fact
