@@ -8,7 +8,7 @@ from psycopg.sql import SQL
 from mnemolog.projections.queries import entities
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.write import projector
+from mnemolog.projections.write import entity_writer, projector
 from mnemolog.schemas.entity_events import EntitySplit
 from mnemolog.schemas.entity_state import CurrentState
 from mnemolog.streams.commands.entities import EntityContext
