@@ -475,7 +475,7 @@ CROSS JOIN (
                 jsonb_agg(
                     jsonb_build_object('text', old.text, 'fact_id', old.fact_id)
                     ORDER BY old.recorded_at, old.ordinal, old.fact_id
-                ) FILTER (WHERE NOT fact_is_hidden(old.fact_id)) AS old
+                ) FILTER (WHERE NOT old.is_hidden) AS old
             FROM former_states AS former
             INNER JOIN facts AS old ON former.fact_id = old.fact_id
             WHERE former.event_id = happened.event_id
@@ -486,7 +486,7 @@ CROSS JOIN (
                     OR happened.payload ->> 'action' = 'keep_old'
                 )
         ) AS ended
-        WHERE ended.facts > 0 AND NOT fact_is_hidden(about.fact_id)
+        WHERE ended.facts > 0 AND NOT about.is_hidden
         ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
         LIMIT 10
     ) AS latest
