@@ -15,7 +15,6 @@ from mnemolog.projections.queries.entities import NOW, AskedTimes, Entity, Entit
 from mnemolog.projections.queries.entity_graph import AskedTie, EntityGraph, Neighbour
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.entities import WORDS, read_predicate
-from mnemolog.streams.entities.names import name_key, read_name
 
 EntityRef = Entity | UUID | str
 """An entity that was read, one of its names, what it is to somebody ("my wife"), or the beginning of its id.
@@ -40,6 +39,8 @@ class AskedName:
 
 def read_question(text: str, *, owners: int = _MAX_OWNERS) -> AskedName | None:
     """Which entity a text asks for; None where the text is no name, or has more than `owners` owners."""
+    from mnemolog.streams.entities.names import read_name  # noqa: PLC0415 - its words in ten languages take .2 s
+
     spoken = read_name(text)
     if spoken is None or owners == 0:
         return None
@@ -90,6 +91,8 @@ class EntityLookup(ClientBase):
         return await self._query(entity_graph.related, within, owner_ids, asked.tie, as_of=as_of)
 
     async def _called(self, name: str, within: ScopeFilter) -> list[Entity]:
+        from mnemolog.streams.entities.names import name_key  # noqa: PLC0415 - see `read_question`
+
         return await self._query(entities.called, within, name, name_key(name))
 
 

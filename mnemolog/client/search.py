@@ -15,6 +15,7 @@ from mnemolog.client.base import ClientBase, checked
 from mnemolog.client.inputs import kind_of
 from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS, SEARCH_HITS, measured, search_phase
 from mnemolog.client.search_arguments import (
+    RERANKED,
     ContextArgs,
     SearchAids,
     SearchArgs,
@@ -22,7 +23,6 @@ from mnemolog.client.search_arguments import (
     search_options,
     search_scopes,
 )
-from mnemolog.client.search_models import RERANKED
 from mnemolog.projections.context import (
     DEFAULT_BUDGET_TOKENS,
     MIN_CONFIDENCE,

@@ -19,6 +19,8 @@ from mnemolog.schemas.scope import SCOPE_FIELDS
 Include = Literal["facts", "turns"]
 WhenAsked = Literal["boost", "narrow", "ignore"]
 MAX_VARIANTS: Final = 5
+RERANKED: Final = 50
+"""Hits that a reranker orders at the most."""
 _FACT_ARGUMENTS: Final = (
     "threshold",
     "state",

@@ -81,6 +81,13 @@ def test_the_import_loads_no_driver() -> None:
     assert packages_loaded_by("mnemolog", "aiokafka", "psycopg", "pydantic", "structlog") == []
 
 
+def test_the_client_loads_nothing_of_the_worker() -> None:
+    worker = [f"mnemolog.streams.{name}" for name in ("entities", "llm", "offline", "resolution", "runtime", "stages")]
+    others = "mnemolog.cli", "mnemolog.embedded", "mnemolog.streams.text", "mnemolog.streams.kafka.sender"
+    libraries = "structlog", "rapidfuzz", "faust", "openai", "onnxruntime", "numpy", "dateparser"
+    assert packages_loaded_by("mnemolog.client.sync_client", *worker, *others, *libraries) == []
+
+
 def test_help_shows_arguments_and_meaning_of_every_method() -> None:
     for owner in (AsyncMemoryClient, MemoryClient):
         for name, method in inspect.getmembers(owner, inspect.isroutine):
