@@ -248,6 +248,18 @@ class Connections:
             raise MnemologError(CLOSED)
         return with_discovered_servers(self._settings, needed=[server])
 
+    async def connect(self) -> None:
+        """Open all servers, and load the model that embeds questions."""
+        async with self.read_pool().connection():
+            await self.producer()
+        await self.query_embedder.embed("warm-up")
+
+    async def ping(self) -> None:
+        """Raises `ServerUnavailableError` where a server does not answer."""
+        async with self.read_pool().connection() as connection:
+            await connection.execute("SELECT 1")
+        await (await self.producer()).ping()
+
     async def close(self) -> None:
         self._closed = True
         models = (self.__dict__.get(name) for name in ("query_embedder", "search_models"))

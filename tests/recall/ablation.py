@@ -66,9 +66,9 @@ class Asker:
             vector = None
             if variation.by_vector:
                 vector = mean_vector((await self.embedder.embed([question.text, *wordings])).vectors)
-            top_k = RERANKED if variation.rerank else options.top_k
+            limit = RERANKED if variation.rerank else options.limit
             async with self.stored.pool.connection() as connection:
-                wider = options.model_copy(update={"top_k": top_k})
+                wider = options.model_copy(update={"limit": limit})
                 hits = (await search(connection, scope, words, vector, wider, at=at)).hits
             if variation.rerank:
                 hits, fault = await self.models.rerank(question.text, hits)
