@@ -214,7 +214,7 @@ _KINDS: Final[Mapping[str, ImportanceCategory]] = {
     "soft_preference": "stable_preference",
 }
 """How important the facts of a category are; those of the others are of specific events."""
-_ABBREVIATED: Final = re.compile(r"(?:^|\s)[^\W\d_]{1,3}\.$")
+_ABBREVIATED: Final = re.compile(r"(?:^|\s)(?:Dr|Mrs?|Ms|Prof|St|Nr|No|Hr|Fr|Sra?|Mme|ca|vs|[A-Z])\.$")
 
 
 def lines_of(message: str) -> list[str]:
@@ -282,6 +282,9 @@ def _with_fields(item: Any, lines: Sequence[str]) -> Any:
         fact["excerpt"] = lines[place]
     if "about" in item:
         fact.setdefault("subject", item["about"])
+    if isinstance(slot := item.get("slot"), str):
+        key, _, value = slot.partition(":")
+        fact |= {"key": key, "value": value.strip()} | item
     change = as_slot(item.get("change"))
     if isinstance(change, str) and change in HINT_OF_CHANGE:
         fact.setdefault("action_hint", HINT_OF_CHANGE[change])

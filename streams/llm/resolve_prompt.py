@@ -3,6 +3,7 @@
 `number_questions` numbers facts and keeps the prompt within its size; `reply_checks` judges what a decision asserts.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -178,6 +179,7 @@ def _day(moment: datetime, at: datetime) -> str:
 PROMPT_VERSION: Final = "resolve-7"
 ANSWERS: Final = ("same", "detail", "ended", "mistake", "both")
 """What a new fact may mean for a known one."""
+_PAIR: Final = re.compile(r'"([NMnm]\d+)(?:\W*([Kk]\d+))?"')
 _NOW: Final = frozenset(
     {"now", "again", "jetzt", "wieder", "nun", "ahora", "ya", "maintenant", "désormais", "agora", "ora", "adesso"}
 )
@@ -305,10 +307,9 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple
 
 def read_answers(text: str, asked: Collection[str]) -> dict[str, Any]:
     """The answers of a reply by what was `asked`, such as "N1 K1"; none of a reply in another form."""
-    found = next((one for name in asked if isinstance(one := find_object(text, name), dict)), {})
-    said = {"".join(filter(str.isalnum, name)).upper(): value for name, value in found.items()}
-    answers = ((name, said.get(name.replace(" ", ""))) for name in asked)
-    return {name: value for name, value in answers if isinstance(value, str | int)}
+    said = _PAIR.sub(lambda name: " ".join(filter(None, name.groups())).upper().join('""'), text)
+    found = next((one for name in asked if isinstance(one := find_object(said, name), dict)), {})
+    return {name: value for name, value in found.items() if name in asked and isinstance(value, str | int)}
 
 
 def parse_answers_about_facts(
@@ -368,11 +369,13 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
 
     A denial of just what a known fact says ends that. A statement about somebody or something else ends nothing.
     """
+    if answer != "both" and is_of_another(fact, known, names):
+        return "both"
     if answer not in ("ended", "mistake"):
         return "ended" if fact.certainty not in DOUBTFUL and is_denial(fact, known, names) else answer
     if texts_equivalent(fact.text, known.text):
         return "same"
-    if is_of_another(fact, known, names) or _denies_another_value(fact, known):
+    if _denies_another_value(fact, known):
         return "both"
     return "ended" if _tells_change(fact) else answer
 

@@ -181,7 +181,7 @@ def test_a_schema_is_strict_all_the_way_down(prompt: Prompt, count: int) -> None
 
 
 def test_a_schema_accepts_what_the_parser_accepts_and_holds_the_configured_categories() -> None:
-    small = {"line": 1, "text": "Alice sings.", "about": "Alice", "key": "hobby", "value": "singing", "names": ""}
+    small = {"line": 1, "text": "Alice sings.", "about": "Alice", "slot": "hobby: singing", "names": ""}
     small |= {"category": "other", "change": "new"}
     jsonschema.validate({"facts": [small]}, EXTRACTION.schema)
     jsonschema.validate({"N1 K1": "both"}, RESOLUTION.schema)

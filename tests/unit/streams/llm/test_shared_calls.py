@@ -145,7 +145,7 @@ async def test_a_turn_that_has_no_part_is_asked_about_alone_with_what_is_known_b
     assert facts(results) == facts(await alone().run(turns(*SAID)))
     assert sum(one.steps[-1].llm_calls for one in results) == len(queue.model.turns)
     assert [one.steps[-1].known for one in results] == [(), (), (UUID(int=1),), (UUID(int=1),)]
-    assert "keys in use: pet" in queue.model.calls[1].messages[1].content
+    assert "slots in use: pet" in queue.model.calls[1].messages[1].content
 
 
 async def test_a_turn_whose_part_is_invalid_is_asked_about_again_alone() -> None:

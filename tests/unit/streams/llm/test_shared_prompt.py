@@ -155,7 +155,7 @@ def test_each_message_and_fact_is_shown_once_and_in_its_place() -> None:
         "names:",
         '> 1. "Ana" (person), also: "Annie", "wife of the user"',
         """> 2. "Ana' or" (person); perhaps the same as 1""",
-        "keys in use: k0",
+        "slots in use: k0",
         "turn 1",
         "turn_id: t1",
         "occurred_at: 2023-05-08 13:58 (Monday)",

@@ -243,10 +243,7 @@ async def test_what_was_shown_is_in_the_prompt_and_in_the_step() -> None:
     output = await extracted(model, answer, Shown(shown))
     assert [fact.excerpt for fact in output.facts] == ["Berlin."]
     content = model.questions[0].messages[1].content
-    assert (
-        "names of the user: Mira\nkeys in use: home_city\nearlier:\n> assistant: Where"
-        in content
-    )
+    assert "names of the user: Mira\nslots in use: home_city\nearlier:\n> assistant: Where" in content
     (step,) = output.steps
     assert (step.conversation, step.known, step.notes) == (("t0",), (FACTS[0],), ("slow",))
 
