@@ -106,10 +106,10 @@ def parts_of(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Part | None]
         for item in found.get(name) or ():
             at = fact_line(item, lines) if isinstance(item, dict) else None
             last = last if at is None else places[at]
-            if isinstance(item, dict):  # the line is one of the call, and not of the turn
-                own = {} if at is None else {"excerpt": lines[at]}
-                item = own | {field: value for field, value in item.items() if field != "line"}  # noqa: PLW2901
-            parts[last].setdefault(name, []).append(item)
+            # The line is one of the call, and not of the turn.
+            fields = {key: value for key, value in item.items() if key != "line"} if isinstance(item, dict) else None
+            own = {} if at is None else {"excerpt": lines[at]}
+            parts[last].setdefault(name, []).append(item if fields is None else own | fields)
     for part, mood in zip(parts, found.get("moods") or (), strict=False):
         part["moods"] = [mood]
     is_whole = said.count("{") == said.count("}")
