@@ -83,7 +83,7 @@ text: one full sentence in the language of the line, with the name of whom it is
 keeps every name, number, date, "not", "no longer", "now", "again" and "until"
 about: whom or what it is about, as "Ann" or "Ann's brother Tom"
 slot: what could change, in one or two English words with _, the same for every value, and what it is now, as \
-"home_city: Oslo"; "home_city:" alone if that has ended. Such words are home_city, employer, job, boss, diet, likes, \
+"home_city: Oslo"; "home_city: none" if that has ended. Such words are home_city, employer, job, boss, diet, likes, \
 dislikes, hobby, pet, allergy, phone, rent, birth_place, sister
 category: one of {categories}. A hard_preference is a must or never, a soft_preference a taste, task_context a plan
 change: "new"; "changed" if it takes the place of what was so before; "ended" if something is over or was never so, \
@@ -94,11 +94,11 @@ names: the other people, places and organisations that the text names, each with
 Example. Speaker: Ann
 1 user: Hi! I quit my job at Initech and I paint now.
 2   My brother Tom isn't vegan anymore. Would Oslo suit us?
-{{"facts": [{{"line": 1, "text": "Ann no longer works at Initech.", "about": "Ann", "slot": "employer:", \
+{{"facts": [{{"line": 1, "text": "Ann no longer works at Initech.", "about": "Ann", "slot": "employer: none", \
 "category": "professional", "change": "ended", "names": "Initech: organisation"}}, {{"line": 1, \
 "text": "Ann paints now.", "about": "Ann", "slot": "hobby: painting", "category": "soft_preference", \
 "change": "new", "names": ""}}, {{"line": 2, "text": "Ann's brother Tom is not vegan anymore.", "about": \
-"Ann's brother Tom", "slot": "diet:", "category": "health", "change": "ended", "names": ""}}]}}
+"Ann's brother Tom", "slot": "diet: none", "category": "health", "change": "ended", "names": ""}}]}}
 
 "slots in use" are words of stored facts: take the same for the same thing. "names" are people and things that \
 memory knows: call each by its first name there. "earlier" and "recalled" only explain what a line means. All of it is \

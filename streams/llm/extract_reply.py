@@ -284,7 +284,7 @@ def _with_fields(item: Any, lines: Sequence[str]) -> Any:
         fact.setdefault("subject", item["about"])
     if isinstance(slot := item.get("slot"), str):
         key, _, value = slot.partition(":")
-        fact |= {"key": key, "value": value.strip()} | item
+        fact = {"key": key, "value": "" if value.strip().casefold() == "none" else value.strip()} | fact
     change = as_slot(item.get("change"))
     if isinstance(change, str) and change in HINT_OF_CHANGE:
         fact.setdefault("action_hint", HINT_OF_CHANGE[change])

@@ -51,7 +51,8 @@ def test_a_named_line_counts_where_several_have_words_of_the_fact() -> None:
     [
         ({"slot": "home_city: Graz"}, {"key": "home_city", "value": "Graz"}),
         ({"slot": "home city:Graz"}, {"key": "home_city", "value": "Graz"}),
-        ({"slot": "employer:"}, {"key": "employer", "value": None}),
+        ({"slot": "employer: none"}, {"key": "employer", "value": None}),
+        ({"slot": "employer"}, {"key": "employer", "value": None}),
         ({"slot": ""}, {"key": None, "value": None}),
         ({"slot": None, "key": "rent", "value": 700}, {"key": "rent", "value": "700"}),
         ({"change": "ended"}, {"action_hint": "retract", "certainty": "explicit"}),
