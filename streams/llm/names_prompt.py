@@ -205,7 +205,7 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
         said = [
             _NameAnswer(name=number, entity=int(answer), reason="answered")
             for number in _choices(subject)
-            if str(answer := answers.get(f"M{number}")).isdecimal()
+            if (answer := str(answers.get(f"M{number}"))).isdecimal()
         ]
         decided = parse_answers_about_facts(answers, subject)
     else:

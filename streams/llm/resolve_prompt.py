@@ -351,7 +351,7 @@ def _decision_of(conflict: NumberedConflict, said: Mapping[int, str], subject: N
         case {"detail": [_, *_] as known_labels}:
             action = "MERGE" if len(known_labels) == 1 else "EXTEND"
         case _:
-            action, known_labels = "SIMILAR", labels["both"]
+            action, known_labels = "SIMILAR", labels["both"][:1]  # the likeliest come first
     decision = ReplyDecision(
         new=conflict.number,
         reason="; ".join(f"{answer}: {label_list(listed)}" for answer, listed in labels.items() if listed),

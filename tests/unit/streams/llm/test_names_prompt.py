@@ -120,6 +120,7 @@ def test_a_prompt_with_names_has_its_own_version_and_rules(subject: NumberedConf
     answer = {"M1": 0} | dict.fromkeys(pairs_of(subject), "both")
     jsonschema.validate(answer, prompt.schema)
     found = parse_answers(json.dumps(answer), subject)
+    assert found.value is not None
     assert ([one.entity_id for one in found.value.names], found.complaints) == ([None], ())
     assert len(found.value.decisions) == len(subject.conflicts)
 
