@@ -6,6 +6,7 @@ Starts a small model on this machine, or asks the endpoint that MNEMOLOG_BASE_UR
 the turn before has its end, as in a chat. The transcript is written into docs/model.md.
 """
 
+import argparse
 import asyncio
 import io
 import sys
@@ -33,8 +34,8 @@ from tests.quality.model_page import Change, Transcript, TranscriptTurn, write_p
 TURN_SECONDS: Final = 900.0
 
 
-async def converse(settings: Settings) -> list[TranscriptTurn]:
-    """Say all turns, each person's one after another, and show what becomes of each."""
+async def converse(settings: Settings, most: int | None) -> list[TranscriptTurn]:
+    """Say the turns (of each person so many at the most), each person's one after another; show what becomes of each."""
     turns = defaultdict(list)
     for line in shifted_records(datetime.now(UTC).date()):
         try:
@@ -43,7 +44,7 @@ async def converse(settings: Settings) -> list[TranscriptTurn]:
             continue  # the record that is no turn
         turns[turn.scope.user_id].append(turn)
     async with AsyncMemoryClient(settings=settings) as client, asyncio.TaskGroup() as group:
-        people = [group.create_task(_say_all(client, settings, some)) for some in turns.values()]
+        people = [group.create_task(_say_all(client, settings, some[:most])) for some in turns.values()]
     return [one for person in people for one in person.result()]
 
 
@@ -85,7 +86,7 @@ def transcript_turn(turn: Turn, end: Result, texts: Mapping[UUID, str], seconds:
     )
 
 
-async def run() -> int:
+async def run(most: int | None) -> int:
     machine = Machine.describe()
     try:
         async with stop_on_signals() as stop, endpoint(stop) as base_url:
@@ -95,7 +96,7 @@ async def run() -> int:
                 async with all_in_one(settings, stop, kept=False) as servers:
                     found = {"kafka": servers.kafka, "postgres": servers.postgres}
                     began = time.monotonic()
-                    turns = await cancel_on_stop(stop, converse(settings.model_copy(update=found)))
+                    turns = await cancel_on_stop(stop, converse(settings.model_copy(update=found), most))
             Transcript(
                 at=machine.at,
                 machine=machine.hardware,
@@ -111,7 +112,9 @@ async def run() -> int:
 
 
 def main() -> NoReturn:
-    run_and_exit(run())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, metavar="N", help="only the first N turns of each person")
+    run_and_exit(run(parser.parse_args().turns))
 
 
 if __name__ == "__main__":
