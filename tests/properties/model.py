@@ -6,10 +6,10 @@ from typing import Any
 
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, TaskPrompt
+from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, SummaryTask, TaskPrompt
 from tests.properties.oracle import OVERWRITES, PRIORITY, JsonObject, Targets, meaning_of, merged_text, verdict_on
 from tests.properties.sentences import person_of
-from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply, name_json, summary_reply
 
 
 @dataclass
@@ -30,17 +30,24 @@ class PerfectReader:
         match prompt.task:
             case ExtractionTask(turn=turn):
                 return facts_reply(*self.extractions[turn.turn_id])
-            case NumberedConflicts() as task:
-                return decisions_reply(*self._decisions(task, careless=self.careless and not attempt))
-        raise AssertionError(f"no story asks for a summary: {source_id}")
+            case NumberedConflicts(doubtful_names=names) as task:
+                texts = {fact["text"] for fact in self.extractions.get(source_id, ())}
+                said = list(self._decisions(task, texts, attempt))
+                nobody = [name_json(number, 0) for number, _ in enumerate(names, 1)]
+                return decisions_reply(*said, names=nobody or None)
+            case SummaryTask(facts=facts):
+                return summary_reply(*((fact.text, [number]) for number, fact in enumerate(facts, 1)))
+        raise AssertionError(source_id)
 
-    def _decisions(self, task: NumberedConflicts, *, careless: bool) -> Iterable[JsonObject]:
+    def _decisions(self, task: NumberedConflicts, said: set[str], attempt: int) -> Iterable[JsonObject]:
         used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
             verdict, targets = best_verdict(conflict, used, ended, greedy=self.greedy)
+            if self.greedy and (conflict.fact.text not in said or (attempt and verdict == "KEEP")):
+                verdict, targets = "ADD", ()  # people who are one now, or may be two
             if self.lets_ends_stand and verdict == "REPLACE" and not any(map(_holds, targets)):
                 verdict, targets = "ADD", ()
-            if careless and verdict in ("MERGE", "REPLACE", "RETRACT", "CONTRADICT"):
+            if self.careless and not attempt and verdict in ("MERGE", "REPLACE", "RETRACT", "CONTRADICT"):
                 verdict, targets = "KEEP", targets[:1]
             labels = {label for label, _ in targets}
             used |= labels

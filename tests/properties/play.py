@@ -31,7 +31,7 @@ from mnemolog.schemas.turn import Message
 from mnemolog.schemas.turn import Turn as TurnRecord
 from tests.properties import harness as stages
 from tests.properties.model import PerfectReader
-from tests.properties.sentences import NAME, Meaning, read
+from tests.properties.sentences import CALLED, NAME, Meaning, read
 from tests.properties.steps import Order, Said, Step, Topic, Turn, on_day
 from tests.properties.told import History, drawn_history
 from tests.properties.truth import Claim, Truth, claims_of, truth_after
@@ -43,34 +43,38 @@ SELECT asked.place, known.text, known.subject
 FROM unnest(%s::timestamptz [], %s::timestamptz []) WITH ORDINALITY AS asked (believed, true_at, place)
 CROSS JOIN LATERAL memory.facts_as_of(asked.believed, asked.true_at, user_id => %s) AS known
 """
+NAMED = {*CALLED} - {NAME}
 HINTS = {"state": "new", "change": "update", "correction": "update"}
 
 
 async def check_facts(harness: stages.Harness, random: Random) -> None:
+    await check(harness, drawn_history(random), Player)
+
+
+async def check(harness: stages.Harness, history: History, player: "type[Player]") -> None:
     """Play a history; what it shows has to be so. Raises for the smallest history of its steps that shows a fault."""
-    history = drawn_history(random)
     found: AssertionError | None = None
     try:
-        await check_truth(harness, history)
+        await check_truth(harness, history, player)
     except AssertionError as error:
         found = error
     for place in [] if found is None else reversed(range(len(history.steps))):
         smaller = history.without(place) if place < len(history.steps) else history
         try:
-            await check_truth(harness, smaller)
+            await check_truth(harness, smaller, player)
         except AssertionError as error:
             history, found = smaller, error
     if found is not None:
         raise found
 
 
-async def check_truth(harness: stages.Harness, history: History) -> None:
+async def check_truth(harness: stages.Harness, history: History, player_of: "type[Player]") -> None:
     reader = PerfectReader(
         greedy="greedy" in history.features,
         careless="careless" in history.features,
         lets_ends_stand="again" in history.features and history.features.isdisjoint({"immutable", "doubt"}),
     )
-    player = Player(harness, await harness.start_history(reader), history)
+    player = player_of(harness, await harness.start_history(reader), history)
     if "publish" in history.features:
         await player.command(
             "policy", SetPolicy(level="scope", policy=Policy(publish_profile="session_end")), on_day(-1)
@@ -150,7 +154,7 @@ class Player:
     async def _fact(self, topic: Topic | None) -> UUID:
         async with self._harness.pool.connection() as conn:
             listed = await facts(conn, self._scope, at=self._harness.now)
-        found = [one.fact_id for one in listed if (said := _holding(one)) and said.topic == topic]
+        found = [one.fact_id for one in listed if (said := holding(one)) and said.topic == topic]
         assert found, self._told(f"{topic} is not listed")
         return found[0]
 
@@ -189,7 +193,7 @@ class Player:
             held = any(one.concerns for one in truth.statements)
             if not held and {"late", "run", "term", "plan", "recalled"}.isdisjoint(self._history.features):
                 sure = {(one.topic, round(one.confidence, 4)) for one in truth.open() if one.confidence}
-                seen = {(said.topic, round(one.confidence, 4)) for one in listed if (said := _holding(one))}
+                seen = {(said.topic, round(one.confidence, 4)) for one in listed if (said := holding(one))}
                 yield _differ("confidence", seen & sure, sure)
             waiting = [read(one.fact.text, one.fact.subject) for one in await pending(conn, self._scope, now)]
             waits = {(one.topic, "holds" if one.holds else one.form) for one in waiting if one}
@@ -224,7 +228,7 @@ class Player:
                 yield f"  -> {commit.source_id} {told_event(event)}"
 
     def _told(self, fault: str) -> str:
-        return "\n  ".join([fault, str(self._history), *self.log()])
+        return "\n  ".join([fault, *self._refused, str(self._history), *self.log()])
 
 
 def told_event(event: Any) -> str:
@@ -272,7 +276,7 @@ def _claims(facts: Iterator[tuple[str, str | None]]) -> set[Claim]:
     return claims_of(one for one in said if isinstance(one, Meaning) and one.holds)
 
 
-def _holding(fact: Any) -> Meaning | None:
+def holding(fact: Any) -> Meaning | None:
     meaning = read(fact.text, fact.subject)
     return meaning if meaning and meaning.holds else None
 
@@ -325,6 +329,7 @@ def _extraction(said: Said) -> dict[str, Any]:
         subject=said.subject,
         event_time=meaning.begins,
         valid_until=meaning.until,
+        entities=[{"name": said.subject, "type": "person", "role": "subject"}] if said.subject in NAMED else [],
         action_hint="update" if meaning.begins and meaning.holds else HINTS.get(meaning.form, "retract"),
         **({} if said.slotless else slot),
     )

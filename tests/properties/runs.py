@@ -19,6 +19,7 @@ from tests.properties.harness import Harness
 from tests.properties.honest_readers import check_honest_readers
 from tests.properties.nothing_vanishes import check_nothing_vanishes
 from tests.properties.play import check_facts
+from tests.properties.play_people import check_people
 from tests.properties.shared import check_shared
 from tests.properties.stories import stories
 from tests.properties.subject_facts import check_subjects
@@ -57,6 +58,7 @@ class Property:
 
 PROPERTIES: Final = (
     Property("facts", seeds(), check_facts),
+    Property("people", seeds(), check_people),
     Property("shared", seeds(), check_shared),
     Property("vanish", stories(), check_nothing_vanishes),
     Property("readers", stories(), check_honest_readers),
@@ -92,7 +94,7 @@ def running_harness(database: str) -> Iterator[tuple[asyncio.Runner, Harness]]:
     """A harness over `database` with the loop that runs it."""
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        harness = runner.run(stack.enter_async_context(Harness.open(database)))
+        harness = runner.run(stack.enter_async_context(Harness.open(database, entity_summary="on_demand")))
         try:
             yield runner, harness
         finally:

@@ -1,0 +1,181 @@
+"""Generates histories of people: who is named how, what is said of them, and what a person decides about them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from tests.properties.people import USER, People, Told, holders_of, key_of, people_after, words_of
+from tests.properties.sentences import NAME, SLOTS, TIES, Form, Meaning
+from tests.properties.steps import Kind, Order, Said, Step, Turn, on_day
+from tests.properties.told import History
+
+CIRCLES: Final = (
+    ("Ana", "Bruno"),
+    ("Ana", "Bruno", "Cleo"),
+    ("Alex", "Alexander", "Alexandra"),
+    ("Dan", "Daniel"),
+    ("Dan", "Daniela"),
+    (NAME, "Ana"),
+)
+"""The names of a history: ones that have nothing in common, short and full ones, and a namesake of the user."""
+THEMES: Final[tuple[tuple[Kind | None, ...], ...]] = (
+    (None,),
+    (None, None, "undo"),
+    (None, None, "merge", "undo"),
+    (None, None, "merge", "split", "undo", "forget"),
+    (None, None, "split", "undo", "confirm"),
+    (None, None, "confirm", "reject", "undo", "undo"),
+    (None, None, "rename", "call", "merge", "split"),
+    (None, None, "delete", "summarise", "undo"),
+    (None, None, "forget", "merge", "delete", "undo"),
+)
+"""What happens in a history; None is a turn."""
+
+
+def drawn_people(random: Random) -> History:
+    """A history of up to nine steps about two or three people and one or two keys."""
+    teller = _Teller(random)
+    for _ in range(random.randint(4, 9)):
+        teller.step()
+    return History(tuple(teller.steps), frozenset({"people", "greedy"}), is_possible)
+
+
+def is_possible(before: Sequence[Step], step: Step) -> bool:
+    """Whether there is whom, or what, a step is about."""
+    people = people_after(before)
+    if isinstance(step, Turn):
+        said = step.said[0]
+        if not {*words_of(said.subject or "")}.isdisjoint(people.forgotten_words()):
+            return False  # whether these words mean somebody who is forgotten is left open
+        whose = people.meant(said.subject or "")
+        told = {one.topic for one in people.episodes()}
+        meaning = said.meaning
+        is_told = whose is not None and (whose, *meaning.topic[1:]) in told
+        return is_told == (meaning.form == "end")
+    known = {*people.known()} - people.unclear()
+    facts = people.open_facts() if step.kind != "split" else {one.name for one in people.told}
+    named = {one for one in (step.who, step.other) if one} if step.kind not in ("confirm", "reject") else set()
+    if step.called == NAME or not (named <= known and facts.issuperset(step.facts)):
+        return False
+    match step.kind:
+        case "undo":
+            return any(one.name == step.of for one in people.told if one.holds)
+        case "confirm" | "reject":
+            return people.pending().get(step.of or "") == (step.who, step.other)
+        case "call":
+            return not set(holders_of(key_of(step.called), people.shown_names())) - {step.who, step.other}
+        case "rename":
+            return not set(holders_of(step.called, people.shown_names())) - {step.who}
+        case "split":
+            return step.called in step.names or not holders_of(step.called, people.shown_names())
+        case "forget" | "summarise" if step.facts:
+            return set(step.facts) == facts & people.fact_names(step.who)
+        case _:
+            return True
+
+
+class _Teller:
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._names = random.choice(CIRCLES)
+        self._ties = random.sample(sorted(TIES), random.choice([0, 1, 1, 2]))
+        self._slots = random.sample(SLOTS[:3], random.choice([1, 1, 2]))
+        self._kinds = random.choice(THEMES)
+        self.steps: list[Step] = []
+
+    def step(self) -> None:
+        kind = self._random.choice(self._kinds) if self.steps else None
+        people = people_after(self.steps)
+        step = self._turn(people) if kind is None else self._order(kind, people)
+        if step is not None and is_possible(self.steps, step):
+            self.steps.append(step)
+
+    def _turn(self, people: People) -> Turn | None:
+        words = self._words(people)
+        whose, slot = people.meant(words), self._random.choice(self._slots)
+        said = [one.topic[2] for one in people.episodes() if one.topic[:2] == (whose, slot.key)]
+        held = [one.topic[2] for one in people.episodes() if one.topic[:2] == (whose, slot.key) and one.ends is None]
+        free = [value for value in slot.values if value not in said]
+        form: Form = "change" if held and slot.single_valued else "state"
+        if held and self._random.random() < 0.25:
+            free, form = held, "end"
+        if not free:
+            return None
+        now, name = on_day(len(self.steps)), f"t{len(self.steps)}"
+        said = Said(Meaning(words, slot.key, self._random.choice(free), form), words)
+        return Turn(name, now, now, (said,))
+
+    def _words(self, people: People) -> str:
+        """How somebody is called: a name, what they are, or both; for one without a name often the name of another."""
+        name = self._random.choice(self._names)
+        tie = self._random.choice(["", *self._ties])
+        if not tie:
+            return name
+        return self._random.choice([tie, f"{tie} {name}", f"{tie} {name}"])
+
+    def _order(self, kind: Kind, people: People) -> Order | None:  # noqa: PLR0911 -- one way out a kind
+        name = f"c{len(self.steps)}"
+        order = Order(name, on_day(len(self.steps)), kind)
+        known = sorted({*people.known()} - people.unclear() - {USER})
+        if kind == "undo":
+            undoable = [one for one in people.told if self._is_undoable(one, people)]
+            return replace(order, of=self._random.choice(undoable).name) if undoable else None
+        if kind in ("confirm", "reject"):
+            pending = sorted(people.pending().items())
+            if not pending:
+                return None
+            of, (merged, into) = self._random.choice(pending)
+            return replace(order, of=of, who=merged, other=into)
+        if not known:
+            return None
+        nameless = [one for one in known if all(name.is_tie for name in people.known()[one])]
+        who = self._random.choice(nameless if nameless and self._random.random() < 0.4 else known)
+        others, facts = [one for one in known if one != who], sorted(people.open_facts() & people.fact_names(who))
+        called, names = self._random.choice(self._names), people.shown_names()[who]
+        match kind:
+            case "merge":
+                return replace(order, who=who, other=self._random.choice(others)) if others else None
+            case "rename":
+                return replace(order, who=who, called=called)
+            case "call":
+                loser = self._random.choice(["", *others])
+                spare = [one.text for one in people.shown_names().get(loser, ()) if one.text != people.shown_name(loser)]
+                if not spare:
+                    return replace(order, who=who, called=called)
+                return replace(order, who=who, other=loser, called=self._random.choice(spare))
+            case "split":
+                moved = tuple(one for one in sorted(people.fact_names(who)) if self._random.random() < 0.5)
+                spare = {one.text for one in names} - {people.shown_name(who)}
+                taken = tuple(sorted(one for one in spare if self._random.random() < 0.5))
+                if not moved and not taken:
+                    return None
+                return replace(order, who=who, called=called, facts=moved, names=taken)
+            case "forget":
+                with_facts = self._random.random() < 0.3
+                return replace(order, who=who, facts=tuple(facts) if with_facts else ())
+            case "delete":
+                return replace(order, facts=(self._random.choice(facts),)) if facts else None
+            case _:
+                return replace(order, who=who, facts=tuple(facts)) if facts else None
+
+    def _is_undoable(self, told: Told, people: People) -> bool:
+        """Whether a step holds, and was a decision on who is who, or nothing later is about whom it concerns."""
+        by_name, first = {one.name: one for one in people.told}, told
+        while isinstance(first.step, Order) and first.step.kind == "undo":
+            first = by_name[first.step.of or ""]
+        later = people.told[people.told.index(told) + 1 :]
+        if not told.holds or any(isinstance(one.step, Order) and one.step.of == told.name for one in later):
+            return False
+        if isinstance(first.step, Order) and (first.step.kind == "split" or not first.step.facts):
+            return True
+        return not any(self._concerned(first, people) & self._concerned(one, people) for one in later)
+
+    @staticmethod
+    def _concerned(told: Told, people: People) -> set[str]:
+        if isinstance(told.step, Turn):
+            named = [told.whose]
+        else:
+            whose = [one.whose for one in people.told if one.name in (*told.step.facts, told.step.of)]
+            named = [*whose, told.step.who, told.step.other]
+        return {people.heads[one] for one in named if one in people.heads}
