@@ -292,13 +292,14 @@ class People:
 
     def _short(self, name: str, tie: str) -> list[str]:
         """Those whose name is a form of this one, and who have no other full name or tie."""
-        near = {full for full in SHORT_FORMS.get(name, ())} | {one for one, full in SHORT_FORMS.items() if name in full}
+        near = set(SHORT_FORMS.get(name, ())) | {one for one, full in SHORT_FORMS.items() if name in full}
         fitting = []
         for one, names in self.known().items():
             proper, ties = {n.text for n in names if not n.is_tie}, {n.key for n in names if n.is_tie}
             if proper & near:
-                fits = not (tie and ties and tie not in ties) and not (name not in SHORT_FORMS and proper - near - {name})
-                fitting += [one] if fits else [one, one]
+                is_other = name not in SHORT_FORMS and bool(proper - near - {name})
+                is_doubtful = is_other or (tie and ties and tie not in ties)
+                fitting += [one, one] if is_doubtful else [one]
         return fitting
 
     def given_names(self, words: str, whose: str | None) -> tuple[str, ...]:

@@ -1,13 +1,12 @@
 """Plays histories of people through the real stages, and compares what readers show of each with the oracle."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 from uuid import UUID
 
 from mnemolog.projections.queries.entities import called, details, entities, relations, summary_of
 from mnemolog.projections.queries.facts import facts
-from mnemolog.schemas.base import normalise
 from mnemolog.schemas.command import (
     AliasEntity,
     CommandPayload,
@@ -28,9 +27,10 @@ from tests.properties.play import Player, check, holding
 from tests.properties.steps import Order, Turn
 from tests.properties.told_people import drawn_people
 
+PROPOSED = "SELECT merged, into_id FROM merge_proposals WHERE is_pending AND user_id = %s"
 NAMED = """
-SELECT l.current_id, l.role, f.text, f.status, f.unresolved
-FROM fact_entities l JOIN facts f USING (fact_id) WHERE f.user_id = %s AND l.current_id IS NOT NULL
+SELECT l.current_id, l.fact_id FROM fact_entities l JOIN facts f USING (fact_id)
+WHERE f.user_id = %s AND l.role = 'subject'
 """
 
 
@@ -40,6 +40,8 @@ async def check_people(harness: Harness, random: Random) -> None:
 
 class PeoplePlayer(Player):
     """Whom a step brought is known by the commit of the step."""
+
+    _who: Mapping[UUID, str]
 
     async def _payload(self, step: Order) -> CommandPayload:  # noqa: PLR0911 -- a command a line
         fact_ids = tuple(self._fact_of(turn) for turn in step.facts)
@@ -92,52 +94,62 @@ class PeoplePlayer(Player):
             yield refused
         people = people_after(self._history.steps)
         expected = people.seen()
-        unclear = {self._entity(one) for one in people.unclear()}
-        seen, open_texts = await self._read(set(expected))
-        symbols = {self._entity(one): one for one in people.heads if one != USER}
-        found = {symbols.get(entity, str(entity)): one for entity, one in seen.items() if entity not in unclear}
-        for one in found.values():
-            one.pending = {symbols[UUID(other)] for other in one.pending}
-        if isinstance(self._history.steps[-1], Turn):  # it may have brought a decision on what was a question
-            for who in found.keys() & expected.keys():
-                expected[who].unresolved &= found[who].unresolved
-        for who in sorted({*found, *expected}):
-            if found.get(who) != expected.get(who):
-                yield f"{who} is {found.get(who)} instead of {expected.get(who)}"
-        told = sorted(
-            one.said.text for episode in people.episodes() if episode.ends is None for one in episode.told
-        )
-        if open_texts != told:
-            yield f"facts {open_texts} instead of {told}"
-
-    async def _read(self, expected: set[str]) -> tuple[dict[UUID, Seen], list[str]]:
-        seen: dict[UUID, Seen] = {}
-        has_summaries = any(isinstance(one, Order) and one.kind == "summarise" for one in self._history.steps)
-        user = self._owner.scope.user_id
+        self._who = {self._entity(one): one for one in people.heads if one != USER}
+        unclear = people.unclear()
         async with self._harness.pool.connection() as conn:
-            for one in await entities(conn, self._scope):
-                if not one.is_user:
-                    summary = await summary_of(conn, one.entity_id) if has_summaries else None
-                    shown = (summary.version, summary.changed) if summary else None
-                    seen[one.entity_id] = Seen(one.name, {one.name, *one.aliases}, summary=shown)
-            for tie in await relations(conn, self._scope):
-                turns = {turn.name for turn in self._history.steps if isinstance(turn, Turn)}
-                facts_of = {self._fact_of(turn): turn for turn in turns}
-                if tie.object_id in seen and tie.is_active:
-                    seen[tie.object_id].ties |= {(tie.predicate, facts_of[fact]) for fact in tie.evidence}
-            listed = await facts(conn, self._scope, at=self._harness.now)
-        open_texts = sorted(one.text for one in listed if holding(one))
-        ids = {one.text for one in listed if holding(one)}
-        for entity, role, text, status, unresolved in await self._harness.rows(NAMED, user):
-            if entity in seen and role == "subject" and status == "active" and text in ids:
-                seen[entity].texts.append(text)
-                if unresolved:
-                    seen[entity].unresolved.add(text)
-        for one in seen.values():
-            one.texts.sort()
-        pending = "SELECT merged, into_id FROM merge_proposals WHERE is_pending AND user_id = %s"
-        for merged, into in await self._harness.rows(pending, user):
+            listed = {one.fact_id: one for one in await facts(conn, self._scope, at=self._harness.now) if holding(one)}
+            found = {who: one for who, one in (await self._seen(conn, listed)).items() if who not in unclear}
+            if any(isinstance(one, Turn) for one in self._history.steps[-1:]):  # it may have brought a decision on what was a question
+                for who in found.keys() & expected.keys():
+                    expected[who].unresolved &= found[who].unresolved
+            for who in sorted({*found, *expected}):
+                if found.get(who) != expected.get(who):
+                    yield f"{who} is {found.get(who)} instead of {expected.get(who)}"
+            told = sorted(
+                one.said.text for episode in people.episodes() if episode.ends is None for one in episode.told
+            )
+            if (shown := sorted(one.text for one in listed.values())) != told:
+                yield f"facts {shown} instead of {told}"
+            for one in list(expected.values())[:1]:
+                yield await self._detail_fault(conn, one, {who for who, it in expected.items() if one.name in it.names})
+
+    async def _seen(self, conn: Any, listed: Mapping[UUID, Any]) -> dict[str, Seen]:
+        """Whom readers show, and what of each."""
+        seen: dict[str, Seen] = {}
+        for one in await entities(conn, self._scope):
+            if not one.is_user:
+                summary = await summary_of(conn, one.entity_id)
+                shown = (summary.version, summary.changed) if summary else None
+                names = {one.name, *one.aliases}
+                seen[self._whom(one.entity_id)] = Seen(one.name, names, summary=shown)
+        turns = {self._fact_of(one.name): one.name for one in self._history.steps if isinstance(one, Turn)}
+        for tie in await relations(conn, self._scope):
+            if (who := self._whom(tie.object_id)) in seen and tie.is_active:
+                seen[who].ties |= {(tie.predicate, turns[fact]) for fact in tie.evidence}
+        for entity, fact_id in await self._harness.rows(NAMED, self._owner.scope.user_id):
+            if (who := self._whom(entity)) in seen and fact_id in listed:
+                seen[who].texts = sorted([*seen[who].texts, listed[fact_id].text])
+                seen[who].unresolved |= {listed[fact_id].text} if listed[fact_id].unresolved else set()
+        for pair in await self._harness.rows(PROPOSED, self._owner.scope.user_id):
+            merged, into = map(self._whom, pair)
             for mine, theirs in ((merged, into), (into, merged)):
                 if mine in seen:
-                    seen[mine].pending.add(str(theirs))
-        return seen, open_texts
+                    seen[mine].pending.add(theirs)
+        return seen
+
+    def _whom(self, entity: UUID | None) -> str:
+        return self._who.get(entity, str(entity)) if entity else ""
+
+    async def _detail_fault(self, conn: Any, known: Seen, namesakes: set[str]) -> str | None:
+        """What the readers of one name, and of one entity, show that is not so."""
+        found = await called(conn, self._scope, known.name, known.name.casefold())
+        people = {self._whom(one.entity_id): one for one in found if not one.is_user}
+        if not namesakes <= people.keys():
+            return f"{known.name} is {sorted(people)} instead of {sorted(namesakes)}"
+        shown = [await details(conn, one) for who, one in people.items() if who in namesakes]
+        texts = [sorted(it.fact.text for it in one.facts if it.role == "subject" and holding(it.fact)) for one in shown]
+        values = {value for each in shown for value in each.profile.values.values()}
+        told = {value for text in known.texts if (value := text.rstrip(".").split()[-1])}
+        if known.texts not in texts or (len(shown) == 1 and not values <= told):
+            return f"the details of {known.name} are {texts} with {values} instead of {known.texts}"
+        return None

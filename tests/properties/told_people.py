@@ -41,7 +41,7 @@ def drawn_people(random: Random) -> History:
     return History(tuple(teller.steps), frozenset({"people", "greedy"}), is_possible)
 
 
-def is_possible(before: Sequence[Step], step: Step) -> bool:
+def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 -- one way out a kind
     """Whether there is whom, or what, a step is about."""
     people = people_after(before)
     if isinstance(step, Turn):
@@ -92,7 +92,7 @@ class _Teller:
             self.steps.append(step)
 
     def _turn(self, people: People) -> Turn | None:
-        words = self._words(people)
+        words = self._words()
         whose, slot = people.meant(words), self._random.choice(self._slots)
         said = [one.topic[2] for one in people.episodes() if one.topic[:2] == (whose, slot.key)]
         held = [one.topic[2] for one in people.episodes() if one.topic[:2] == (whose, slot.key) and one.ends is None]
@@ -106,17 +106,16 @@ class _Teller:
         said = Said(Meaning(words, slot.key, self._random.choice(free), form), words)
         return Turn(name, now, now, (said,))
 
-    def _words(self, people: People) -> str:
-        """How somebody is called: a name, what they are, or both; for one without a name often the name of another."""
+    def _words(self) -> str:
+        """How somebody is called: a name, what they are, or both."""
         name = self._random.choice(self._names)
         tie = self._random.choice(["", *self._ties])
         if not tie:
             return name
         return self._random.choice([tie, f"{tie} {name}", f"{tie} {name}"])
 
-    def _order(self, kind: Kind, people: People) -> Order | None:  # noqa: PLR0911 -- one way out a kind
-        name = f"c{len(self.steps)}"
-        order = Order(name, on_day(len(self.steps)), kind)
+    def _order(self, kind: Kind, people: People) -> Order | None:
+        order = Order(f"c{len(self.steps)}", on_day(len(self.steps)), kind)
         known = sorted({*people.known()} - people.unclear() - {USER})
         if kind == "undo":
             undoable = [one for one in people.told if self._is_undoable(one, people)]
@@ -127,20 +126,22 @@ class _Teller:
                 return None
             of, (merged, into) = self._random.choice(pending)
             return replace(order, of=of, who=merged, other=into)
-        if not known:
-            return None
+        return self._about(order, known, people) if known else None
+
+    def _about(self, order: Order, known: Sequence[str], people: People) -> Order | None:  # noqa: PLR0911 -- as above
         nameless = [one for one in known if all(name.is_tie for name in people.known()[one])]
         who = self._random.choice(nameless if nameless and self._random.random() < 0.4 else known)
         others, facts = [one for one in known if one != who], sorted(people.open_facts() & people.fact_names(who))
         called, names = self._random.choice(self._names), people.shown_names()[who]
-        match kind:
+        match order.kind:
             case "merge":
                 return replace(order, who=who, other=self._random.choice(others)) if others else None
             case "rename":
                 return replace(order, who=who, called=called)
             case "call":
                 loser = self._random.choice(["", *others])
-                spare = [one.text for one in people.shown_names().get(loser, ()) if one.text != people.shown_name(loser)]
+                its = people.shown_names().get(loser, ())
+                spare = [one.text for one in its if one.text != people.shown_name(loser)]
                 if not spare:
                     return replace(order, who=who, called=called)
                 return replace(order, who=who, other=loser, called=self._random.choice(spare))

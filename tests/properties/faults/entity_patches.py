@@ -12,17 +12,32 @@ from mnemolog.projections.write import entity_writer
 from mnemolog.schemas.entity_events import EntitySplit
 from mnemolog.schemas.entity_state import CurrentState
 from mnemolog.streams.commands.entities import EntityContext
-from tests.properties.faults.patches import PatchedPlaces
+from tests.properties.faults.former import ENTITIES, PatchedPlaces, fault
 
 
+@fault(
+    "a rejected merge is proposed again when its turn is undone",
+    f"{ENTITIES}pending_merges.py::test_what_a_person_rejected_is_not_proposed_again_where_the_turn_of_it_is_undone",
+    found_by="people",
+)
 def rejections_are_forgotten() -> PatchedPlaces:
     return [_changed_query(EntityStore, "decided_pairs", "'merge_rejected', ", "")]
 
 
+@fault(
+    "two whom a person has split are proposed as one",
+    f"{ENTITIES}pending_merges.py::test_two_whom_a_person_has_split_are_not_proposed_as_one",
+    found_by="people",
+)
 def splits_are_forgotten() -> PatchedPlaces:
     return [_changed_query(EntityStore, "decided_pairs", ", 'entity_split'", "")]
 
 
+@fault(
+    "what was decided about what an undone split had made stays",
+    f"{ENTITIES}entity_commands.py::test_what_later_turns_say_of_a_new_entity_goes_back_with_the_undo_of_the_split",
+    found_by="people",
+)
 def undone_splits_leave_their_merges() -> PatchedPlaces:
     def left_out(self: CurrentState, event: Any) -> None:
         self._undone.add(event.event_id)
@@ -32,6 +47,11 @@ def undone_splits_leave_their_merges() -> PatchedPlaces:
     return [(CurrentState, "_leave_out", left_out)]
 
 
+@fault(
+    "a name that only a deleted fact told is shown",
+    f"{ENTITIES}deleted_names.py::test_a_name_goes_with_the_only_fact_that_tells_it",
+    found_by="people",
+)
 def names_outlive_deleted_facts() -> PatchedPlaces:
     async def hide_none(*_: Any) -> list[UUID]:
         return []
@@ -39,6 +59,11 @@ def names_outlive_deleted_facts() -> PatchedPlaces:
     return [(entity_writer, "_hide_facts", hide_none)]
 
 
+@fault(
+    "a summary outlives a fact of it that was taken back",
+    "tests/integration/streams/summaries/test_summaries.py::test_a_fact_that_is_taken_back_does_not_live_on_in_a_summary",
+    found_by="people",
+)
 def summaries_outlive_their_facts() -> PatchedPlaces:
     def read(file: str) -> Any:
         text = queries(file)["summary_of_entity"].as_string(None)
@@ -55,10 +80,20 @@ def summaries_outlive_their_facts() -> PatchedPlaces:
     return [(entities, "queries", read)]
 
 
+@fault(
+    "an entity stays when the turns that named it are undone",
+    f"{ENTITIES}entity_commands.py::test_an_undone_turn_takes_back_what_only_it_told",
+    found_by="people",
+)
 def undone_turns_leave_their_entities() -> PatchedPlaces:
     return [(entity_writer, "_undone_facts", lambda _: [])]
 
 
+@fault(
+    "a name of what was merged into a forgotten entity means that one",
+    f"{ENTITIES}entity_commands.py::test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it",
+    found_by="people",
+)
 def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
     def is_forgotten(self: CurrentState, entity_id: UUID) -> bool:
         return entity_id in self._forgotten
@@ -66,6 +101,11 @@ def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
     return [(CurrentState, "_is_forgotten", is_forgotten)]
 
 
+@fault(
+    "a command changes an entity of another scope",
+    f"{ENTITIES}entity_commands.py::test_what_cannot_be_done_is_refused_with_its_reason",
+    found_by="people",
+)
 def commands_reach_other_scopes() -> PatchedPlaces:
     right = EntityContext.fault
 
