@@ -15,7 +15,7 @@ from mnemolog.streams.llm.ports import (
     SummaryTask,
     TaskPrompt,
 )
-from tests.properties.sentences import NAME, Form, Meaning, form_of, merged, person_of, read, words_of, write
+from tests.properties.sentences import CALLED, NAME, Form, Meaning, form_of, merged, person_of, read, words_of, write
 from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply, name_json, summary_reply
 
 JsonObject = Mapping[str, Any]
@@ -99,8 +99,9 @@ class PerfectReader:
         used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
             verdict, targets = best_verdict(conflict, used, ended, greedy=self.greedy)
-            if self.greedy and (conflict.fact.text not in said or (attempt and verdict == "KEEP")):
-                verdict, targets = "ADD", ()  # people who are one now, or may be two
+            may_be_two = attempt and verdict == "KEEP" and conflict.fact.subject in CALLED
+            if self.greedy and (conflict.fact.text not in said or may_be_two):  # or people who are one now
+                verdict, targets = "ADD", ()
             if self.lets_ends_stand and verdict == "REPLACE" and not any(map(_holds, targets)):
                 verdict, targets = "ADD", ()
             if self.careless and not attempt and verdict in ("MERGE", "REPLACE", "RETRACT", "CONTRADICT"):

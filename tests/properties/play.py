@@ -1,11 +1,13 @@
 """Plays a history through the real stages, and compares what every reader shows with what the oracle says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 from uuid import UUID
 
+from mnemolog.projections.context import lasting_facts
+from mnemolog.projections.queries.explain import history
 from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, profile, published_profile
 from mnemolog.projections.queries.pending import pending
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -38,6 +40,8 @@ from tests.properties.truth import Claim, Truth, claims_of, truth_after
 from tests.support.builders.model_replies import fact_json
 
 RUN = "r"
+LASTING = ("health", "soft_preference")
+"""The categories of what is in a context whatever it is asked for."""
 AS_OF = """
 SELECT asked.place, known.text, known.subject
 FROM unnest(%s::timestamptz [], %s::timestamptz []) WITH ORDINALITY AS asked (believed, true_at, place)
@@ -91,6 +95,7 @@ class Player:
         self._owner = owner
         self._history = history
         self._scope = ScopeFilter(user_id=owner.scope.user_id)
+        self._exact = ScopeFilter.of_scope(owner.scope)
         self._refused: list[str] = []
 
     async def play(self, step: Step) -> None:
@@ -195,6 +200,8 @@ class Player:
                 sure = {(one.topic, round(one.confidence, 4)) for one in truth.open() if one.confidence}
                 seen = {(said.topic, round(one.confidence, 4)) for one in listed if (said := holding(one))}
                 yield _differ("confidence", seen & sure, sure)
+            yield await self._context_fault(conn, truth)
+            yield await self._history_fault(conn, truth, listed)
             waiting = [read(one.fact.text, one.fact.subject) for one in await pending(conn, self._scope, now)]
             waits = {(one.topic, "holds" if one.holds else one.form) for one in waiting if one}
             if fault := _differ("pending", waits, truth.waiting()):
@@ -202,6 +209,25 @@ class Player:
             async for wrong in self._profile_faults(conn, truth):
                 if wrong:
                     yield wrong
+
+    async def _context_fault(self, conn: Any, truth: Truth) -> str | None:
+        """A context has each lasting constraint and preference, whatever is asked."""
+        lasting = {one.topic for one in truth.open() if one.meaning.slot.category in LASTING}
+        shown = {
+            said.topic for one in await lasting_facts(conn, [self._exact], self._harness.now) if (said := holding(one))
+        }
+        return _differ("context", shown, lasting)
+
+    async def _history_fault(self, conn: Any, truth: Truth, listed: Sequence[Any]) -> str | None:
+        """The history of a fact names each turn and command that told it."""
+        turns = {one.name for one in self._history.steps if isinstance(one, Turn)}
+        for one in listed[:1]:
+            said = holding(one)
+            known = truth.current(said.topic) if said else None
+            named = {event.source_id for event in (await history(conn, "default", one.fact_id)).events}
+            if known and (missing := {told.source for told in known.told if told.source in turns} - named):
+                return f"the history of {one.text!r} lacks {sorted(missing)}"
+        return None
 
     async def _profile_faults(self, conn: Any, truth: Truth) -> Any:
         """What the profile of the present and the published one show that is not so now, or was not so then."""

@@ -99,7 +99,9 @@ class PeoplePlayer(Player):
         async with self._harness.pool.connection() as conn:
             listed = {one.fact_id: one for one in await facts(conn, self._scope, at=self._harness.now) if holding(one)}
             found = {who: one for who, one in (await self._seen(conn, listed)).items() if who not in unclear}
-            if any(isinstance(one, Turn) for one in self._history.steps[-1:]):  # it may have brought a decision on what was a question
+            if any(
+                isinstance(one, Turn) for one in self._history.steps[-1:]
+            ):  # it may have brought a decision on what was a question
                 for who in found.keys() & expected.keys():
                     expected[who].unresolved &= found[who].unresolved
             for who in sorted({*found, *expected}):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+import uvloop
+
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.projections.migrations.upgrade import migrate
 from tests.properties.harness import Harness
@@ -55,7 +57,7 @@ def fresh_postgres() -> Iterator[str]:
 @contextmanager
 def running_harness(database: str) -> Iterator[tuple[asyncio.Runner, Harness]]:
     """A harness over `database` with the loop that runs it."""
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         stack = AsyncExitStack()
         harness = runner.run(stack.enter_async_context(Harness.open(database, entity_summary="on_demand")))
         try:

@@ -179,11 +179,9 @@ class _Teller:
 
     def _turn(self) -> Turn | None:
         truth = truth_after(self._steps)
-        last = self._steps[-1] if self._steps else None
-        if isinstance(last, Turn) and "late" not in self._features and self._has("doubt", 0.3):  # the same, sent again
-            self._day = (last.at - START) / timedelta(days=1) + 0.003
-            return replace(last, name=f"t{len(self._steps)}", at=self._now, arrives=self._now)
-        in_run = self._has("run", 0.6)
+        if truth.held() and self._random.random() < 0.5:
+            return self._about_held(truth)
+        in_run = self._has("run", 0.6) and not self._promoted()
         said: list[Said] = []
         for _ in range(2 if self._has("several") else 1):
             person, slot = self._random.choice(self._people), self._random.choice(self._slots)
@@ -223,6 +221,19 @@ class _Teller:
             recalled=self._recalled() if self._has("recalled") else (),
         )
 
+    def _about_held(self, truth: Truth) -> Turn:
+        """A turn that is sent again, or or says again what waits, or what that would end; a late one said it before."""
+        last = self._steps[-1]
+        if isinstance(last, Turn) and "late" not in self._features and self._random.random() < 0.4:
+            self._day = (last.at - START) / timedelta(days=1) + 0.003
+            return replace(last, name=f"t{len(self._steps)}", at=self._now, arrives=self._now)
+        pending = self._random.choice(truth.held())
+        is_late = self._has("late")
+        said = pending if is_late or not pending.concerns else self._random.choice([pending, pending.concerns[0]])
+        at = pending.at - timedelta(hours=1) if is_late else self._now
+        wording = said.said.wording + self._random.choice([0, 1])
+        return Turn(f"t{len(self._steps)}", at, self._now, (replace(said.said, wording=wording),))
+
     def _recalled(self) -> tuple[str, ...]:
         texts = [one.text for step in self._steps if isinstance(step, Turn) for one in step.said]
         return (self._random.choice(texts),) if texts else ()
@@ -247,7 +258,8 @@ class _Teller:
             options = list(_options(truth.run or Truth(), person, slot, self._now))
         else:
             options = list(_options(truth, person, slot, self._now))
-        allowed = [one for one in options if _names(one) <= self._forms]
+        forms = {frozenset(_names(one)): one for one in self._random.sample(options, len(options))}
+        allowed = [forms[names] for names in sorted(forms, key=sorted) if names <= self._forms]
         return self._random.choice(allowed) if allowed else None
 
     def _said(self, truth: Truth, meaning: Meaning) -> Said:

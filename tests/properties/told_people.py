@@ -45,14 +45,7 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
     """Whether there is whom, or what, a step is about."""
     people = people_after(before)
     if isinstance(step, Turn):
-        said = step.said[0]
-        if not {*words_of(said.subject or "")}.isdisjoint(people.forgotten_words()):
-            return False  # whether these words mean somebody who is forgotten is left open
-        whose = people.meant(said.subject or "")
-        told = {one.topic for one in people.episodes()}
-        meaning = said.meaning
-        is_told = whose is not None and (whose, *meaning.topic[1:]) in told
-        return is_told == (meaning.form == "end")
+        return _may_say(people, step.said[0])
     known = {*people.known()} - people.unclear()
     facts = people.open_facts() if step.kind != "split" else {one.name for one in people.told}
     named = {one for one in (step.who, step.other) if one} if step.kind not in ("confirm", "reject") else set()
@@ -73,6 +66,17 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             return set(step.facts) == facts & people.fact_names(step.who)
         case _:
             return True
+
+
+def _may_say(people: People, said: Said) -> bool:
+    """Whether a sentence is news, and whom it means can be told."""
+    words, meaning = said.subject or "", said.meaning
+    of_forgotten = {one.topic[1] for one in people.episodes() if one.topic[0] in people.forgotten}
+    if meaning.key in of_forgotten or not {*words_of(words)}.isdisjoint(people.forgotten_words()):
+        return False  # whether such words mean somebody who is forgotten is left open
+    whose = people.meant(words)
+    is_told = (whose, *meaning.topic[1:]) in {one.topic for one in people.episodes()}
+    return is_told == (meaning.form == "end")
 
 
 class _Teller:

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemolog.projections.write import entity_writer
 from mnemolog.streams import ends
+from mnemolog.streams.llm import shared_prompt
 from mnemolog.streams.resolution import classify, decide, events, guards, later_ends, overwrites
 from mnemolog.streams.resolution.events import EventBuilder
 from mnemolog.streams.stages import promote
 from mnemolog.streams.text import differences
 from mnemolog.streams.text.tokens import words_of
-from tests.properties.faults.former import DECISIONS, UNIT, PatchedPlaces, fault
+from tests.properties.faults.former import DECISIONS, QUERIES, UNIT, PatchedPlaces, fault
 
 
 def _cleared(targets: Any) -> Any:
@@ -154,3 +156,37 @@ def capitals_of_names_do_not_count() -> PatchedPlaces:
         return words_of(one) == words_of(other)
 
     return [(classify, "texts_equivalent", equivalent)]
+
+
+@fault(
+    "an end of one person that was said before ends another's later value",
+    f"{UNIT}clearance.py::test_each_guard_stands_on_each_way",
+)
+def later_ends_look_at_no_subject() -> PatchedPlaces:
+    related = (later_ends, "relate_subjects", lambda *_: "same")
+    return [related, *(place for place in _unguarded("other_subject", "RETRACT", "EXPIRE") if place[0] is later_ends)]
+
+
+@fault(
+    "what was taken back is shown in profiles",
+    f"{QUERIES}profiles.py::test_what_was_taken_back_is_in_no_profile_and_in_no_context",
+)
+def profiles_show_what_was_taken_back() -> PatchedPlaces:
+    async def hide_none(*_: Any) -> list[Any]:
+        return []
+
+    return [(entity_writer, "_hide_facts", hide_none)]
+
+
+@fault(
+    "of two equal answers under one number one turn loses its fact",
+    "tests/properties/test_properties.py::test_equal_answers_under_one_number_are_told_apart",
+    found_by="shared",
+)
+def equal_answers_are_of_one_turn() -> PatchedPlaces:
+    right = shared_prompt._move_facts
+
+    def moved(parts: Any, tasks: Any) -> Any:
+        return [part if found is None else found for part, found in zip(parts, right(parts, tasks), strict=True)]
+
+    return [(shared_prompt, "_move_facts", moved)]

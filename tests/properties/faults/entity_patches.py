@@ -11,8 +11,11 @@ from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write import entity_writer
 from mnemolog.schemas.entity_events import EntitySplit
 from mnemolog.schemas.entity_state import CurrentState
+from mnemolog.streams.commands import handler
 from mnemolog.streams.commands.entities import EntityContext
-from tests.properties.faults.former import ENTITIES, PatchedPlaces, fault
+from mnemolog.streams.entities import resolver
+from mnemolog.streams.entities.resolver import NameContext
+from tests.properties.faults.former import ENTITIES, NAMESAKES, PatchedPlaces, fault
 
 
 @fault(
@@ -120,3 +123,34 @@ def _changed_query(store: Any, name: str, was: str, becomes: str) -> tuple[Any, 
     text = store.QUERIES[name].as_string(None)
     assert was in text
     return store, "QUERIES", {**store.QUERIES, name: SQL(text.replace(was, becomes))}
+
+
+@fault(
+    "a namesake of the user is the user",
+    f"{NAMESAKES}::test_a_friend_of_the_user_is_another_whatever_the_user_is_called",
+    found_by="people",
+)
+def namesakes_are_the_user() -> PatchedPlaces:
+    right = NameContext.is_user
+
+    def is_user(self: NameContext, name: str | None) -> bool:
+        return right(self, name and name.split()[-1])
+
+    return [(NameContext, "is_user", is_user)]
+
+
+@fault("two full first names are of one person", f"{NAMESAKES}::test_names_are_of_these_entities", found_by="people")
+def full_names_do_not_clash() -> PatchedPlaces:
+    return [(resolver, "is_other_full_name", lambda *_: False)]
+
+
+@fault(
+    "who is who changes, and ends and values stay",
+    "tests/integration/streams/commands/test_identity.py::test_what_rested_on_who_is_who_is_looked_at_again",
+    found_by="people",
+)
+def changed_identities_change_no_facts() -> PatchedPlaces:
+    async def unchanged(_command: Any, _changes: Any, made: Any, rules: Any, **_: Any) -> Any:
+        return tuple(made), rules
+
+    return [(handler, "follow_changes", unchanged)]

@@ -10,6 +10,8 @@ DECISIONS: Final = "tests/integration/streams/resolution/test_"
 UNIT: Final = "tests/unit/streams/resolution/test_"
 STAGES: Final = "tests/unit/streams/stages/test_"
 ENTITIES: Final = "tests/integration/streams/entities/test_"
+QUERIES: Final = "tests/integration/projections/queries/test_"
+NAMESAKES: Final = "tests/unit/streams/entities/test_namesakes.py"
 REPLIES: Final = "tests/unit/streams/llm/test_"
 PatchedPlaces = Sequence[tuple[Any, str, Any]]
 """What is replaced: where, its name, and what it was while it was faulty."""
