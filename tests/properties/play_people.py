@@ -27,6 +27,7 @@ from tests.properties.play import Player, check, holding
 from tests.properties.steps import Order, Turn
 from tests.properties.told_people import drawn_people
 
+IDENTITY = ("merge", "split", "forget", "confirm", "undo")
 PROPOSED = "SELECT merged, into_id FROM merge_proposals WHERE is_pending AND user_id = %s"
 NAMED = """
 SELECT l.current_id, l.fact_id FROM fact_entities l JOIN facts f USING (fact_id)
@@ -99,9 +100,9 @@ class PeoplePlayer(Player):
         async with self._harness.pool.connection() as conn:
             listed = {one.fact_id: one for one in await facts(conn, self._scope, at=self._harness.now) if holding(one)}
             found = {who: one for who, one in (await self._seen(conn, listed)).items() if who not in unclear}
-            if any(
-                isinstance(one, Turn) for one in self._history.steps[-1:]
-            ):  # it may have brought a decision on what was a question
+            steps = self._history.steps
+            changes = [at for at, one in enumerate(steps) if isinstance(one, Order) and one.kind in IDENTITY]
+            if any(isinstance(one, Turn) for one in steps[max(changes, default=0) :]):  # it may have decided a question
                 for who in found.keys() & expected.keys():
                     expected[who].unresolved &= found[who].unresolved
             for who in sorted({*found, *expected}):
