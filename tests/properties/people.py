@@ -290,6 +290,15 @@ class People:
             fitting = nameless or self._short(name, tie)
         return fitting[0] if len(fitting) == 1 else None
 
+    def bearer(self, words: str, head: str) -> str:
+        """Of those who are one the one whose name was said; of a name that several have the one whom they are."""
+        tie, name = words_of(words)
+        forms = {name, *SHORT_FORMS.get(name, ()), *(one for one, full in SHORT_FORMS.items() if name in full)}
+        names = self.known().get(head, [])
+        bearers = [one.whose for one in names if one.key in ({name} if name else {tie})]
+        bearers = bearers or [one.whose for one in names if one.key in forms]
+        return head if head in bearers or not bearers else bearers[0]
+
     def _short(self, name: str, tie: str) -> list[str]:
         """Those whose name is a form of this one, and who have no other full name or tie."""
         near = set(SHORT_FORMS.get(name, ())) | {one for one, full in SHORT_FORMS.items() if name in full}
@@ -309,7 +318,8 @@ class People:
         has = {one.key for one in names.get(whose or "", ())}
         is_free = whose is None or not (proper in {*has, NAME} or holders_of(proper, names))
         given = [proper] if proper and is_free else []
-        return (*given, *([words if proper else tie] if tie and tie not in has else []))
+        texts = {one.text for one in names.get(whose or "", ())}  # each wording of a tie is a name of its own
+        return (*given, *([words] if tie and words not in texts else []))
 
     def proposal(self, words: str, whose: str | None) -> tuple[str, str] | None:
         """Somebody without a name who is what the words say, and may be the one whom they mean."""
@@ -404,7 +414,7 @@ def people_after(steps: Iterable[Step]) -> People:
             before = People(told)
             words = step.said[0].subject or ""
             meant = before.meant(words)
-            one.whose = meant or step.name
+            one.whose = before.bearer(words, meant) if meant else step.name
             one.gives = () if meant == USER else before.given_names(words, meant)
             one.proposed = before.proposal(words, meant)
             same = before.one_with(meant) if meant in before.heads else set()
