@@ -132,6 +132,8 @@ def best_verdict(
     for label, candidate in conflict.candidates:
         known = meaning_of(candidate)
         verdict = verdict_on(new, known) if known and label not in ended else None
+        if candidate.is_of_other_entity and verdict in ("KEEP", "MERGE"):
+            verdict = None
         is_stay = bool(new.until) and new.holds and verdict == "SIMILAR"
         if (verdict is None or is_stay) and greedy and known and label not in ended:
             of_other = verdict_on(replace(new, until=None), replace(known, person=new.person, until=None))

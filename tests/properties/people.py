@@ -81,7 +81,7 @@ class Told:
     def pair(self) -> set[str]:
         """Two of whom somebody said that they may be one, or are two: nobody is to be asked about them again."""
         match self.step:
-            case Order(kind="split" | "merge") as order:
+            case Order(kind="split" | "merge" | "confirm") as order:
                 is_told = self.holds == (order.kind == "split")
                 return {order.who, order.other or order.name} if is_told else set()
             case Order(kind="reject") if self.holds:
@@ -176,7 +176,7 @@ class People:
                 if order.other:
                     self._lose(order.other, [order.called])
                 self.names.append(Name(order.who, order.called))
-            case "merge" if not {order.who, order.other} & self.never_split:
+            case "merge" | "confirm" if not {order.who, order.other} & self.never_split:
                 self._unite(order.who, order.other)
             case "forget":
                 self.deleted |= set(order.facts)
@@ -207,10 +207,13 @@ class People:
             if head != USER and head not in self.forgotten and not self.one_with(head).isdisjoint(self.living)
         }
         for name in self.names:
-            is_told = name.own or name.by is None or name.by.holds
+            is_told = name.own or name.by is None or name.by.holds or self._is_said_in_a_fact(name)
             if is_told and name.whose not in self.forgotten and self.heads[name.whose] in found:
                 found[self.heads[name.whose]].append(name)
         return found
+
+    def _is_said_in_a_fact(self, name: Name) -> bool:
+        return any(f" {name.text} " in f" {one.words} " for one in self.facts_of(self.heads[name.whose]))
 
     def facts_of(self, head: str) -> list[Told]:
         """The turns about somebody that hold, and whose facts were not deleted."""
@@ -223,11 +226,6 @@ class People:
         """The turns of which what they say holds."""
         return {told.source for one in self.episodes() if one.ends is None for told in one.told}
 
-    def forgotten_words(self) -> set[str]:
-        """How those were called whom a person has forgotten."""
-        said = (one.words for one in self.told if self.about.get(one.name) in self.forgotten)
-        return {word for words in said for word in words_of(words) if word}
-
     def _turns_of(self, head: str) -> list[Told]:
         return [
             one
@@ -237,16 +235,13 @@ class People:
 
     def shown_names(self) -> dict[str, list[Name]]:
         """The names that a person gave, or a fact tells that was not deleted."""
-        return {
-            head: [one for one in names if self._is_shown_name(one, self.facts_of(head))]
-            for head, names in self.known().items()
-        }
+        return {head: [one for one in names if self._is_shown_name(one)] for head, names in self.known().items()}
 
-    def _is_shown_name(self, name: Name, facts: Iterable[Told]) -> bool:
+    def _is_shown_name(self, name: Name) -> bool:
         is_merged = self.heads[name.whose] != name.whose
         if is_merged or name.by is None or (name.by.holds and name.by.name not in self.deleted):
             return True
-        return any(f" {name.text} " in f" {one.words} " for one in facts)
+        return self._is_said_in_a_fact(name)
 
     def unclear(self) -> set[str]:
         """Those of whom nothing is told since splits have taken it: whether readers see them is left open."""
@@ -276,10 +271,11 @@ class People:
         known = self.known()
         if words == NAME:
             return USER
-        tied = holders_of(tie, known)
+        shown = self.shown_names()
+        tied = holders_of(tie, shown)
         nameless = [one for one in tied if all(name.is_tie for name in known[one])]
         called = holders_of(name, known)
-        plain = [one for one in called if not any(name.is_tie for name in known[one])]
+        plain = [one for one in called if not any(name.is_tie for name in shown[one])]
         if not name:
             fitting = tied if len(tied) == 1 else nameless
         elif tie and called:
@@ -377,10 +373,10 @@ class People:
             one.ties = {(TIES[tie], name) for tie, name in ties if tie}
             one.names.add(one.name)
             one.summary = self._summary_of(head, {told.source for episode in mine for told in episode.told})
-        for one, other in self.pending().values():
-            for mine, theirs in ((one, other), (other, one)):
-                if mine in found:
-                    found[mine].pending.add(theirs)
+        for pair in self.pending().values():
+            for who, other in (pair, pair[::-1]):
+                if who in found:
+                    found[who].pending.add(other)
         return {head: one for head, one in found.items() if head not in self.unclear()}
 
     def _summary_of(self, head: str, facts: set[str]) -> tuple[int, int] | None:
@@ -396,7 +392,7 @@ class People:
 def _question(one: Episode, other: Episode) -> list[str]:
     """The later of two values that were told of two people who are one now."""
     said = [one.told[0], other.told[0]]
-    asked = are_rivals(one.meaning, other.meaning) and not any(a.source in b.beside for a in said for b in said)
+    asked = are_rivals(one.meaning, other.meaning) and not any(a.source in (b.beside or ()) for a in said for b in said)
     return [max(said, key=lambda told: told.begins).said.text] if asked else []
 
 

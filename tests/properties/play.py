@@ -212,11 +212,12 @@ class Player:
 
     async def _context_fault(self, conn: Any, truth: Truth) -> str | None:
         """A context has each lasting constraint and preference, whatever is asked."""
-        lasting = {one.topic for one in truth.open() if one.meaning.slot.category in LASTING}
+        told = [one for one in truth.open() if not any(each.since or each.said.slotless for each in one.told)]
+        lasting = {one.topic for one in told if one.meaning.slot.category in LASTING}
         shown = {
             said.topic for one in await lasting_facts(conn, [self._exact], self._harness.now) if (said := holding(one))
         }
-        return _differ("context", shown, lasting)
+        return _differ("context", shown & lasting | shown - {one.topic for one in truth.open()}, lasting)
 
     async def _history_fault(self, conn: Any, truth: Truth, listed: Sequence[Any]) -> str | None:
         """The history of a fact names each turn and command that told it."""

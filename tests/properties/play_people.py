@@ -75,7 +75,9 @@ class PeoplePlayer(Player):
                 yield from (*commit.events, *commit.entity_events)
 
     def _fact_of(self, turn: str) -> UUID:
-        return next(event.new_fact.fact_id for event in self._events(turn) if getattr(event, "new_fact", None))
+        (fact_id,) = [event.new_fact.fact_id for event in self._events(turn) if getattr(event, "new_fact", None)]
+        assert isinstance(fact_id, UUID)
+        return fact_id
 
     def _entity(self, who: str) -> UUID:
         for event in self._events(who):
@@ -102,7 +104,7 @@ class PeoplePlayer(Player):
             found = {who: one for who, one in (await self._seen(conn, listed)).items() if who not in unclear}
             steps = self._history.steps
             changes = [at for at, one in enumerate(steps) if isinstance(one, Order) and one.kind in IDENTITY]
-            if any(isinstance(one, Turn) for one in steps[max(changes, default=0) :]):  # it may have decided a question
+            if any(isinstance(one, Turn) for one in steps[min(changes, default=0) :]):  # it may have decided a question
                 for who in found.keys() & expected.keys():
                     expected[who].unresolved &= found[who].unresolved
             for who in sorted({*found, *expected}):

@@ -95,6 +95,9 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
     """Whether there is what a command is about."""
     truth = truth_after(before)
     if isinstance(step, Turn):
+        slotless = {one.topic[:2] for one in truth.open() if one.told[0].said.slotless}
+        if any(one.far and one.meaning.topic[:2] in slotless for one in step.said):
+            return False  # neither a key nor a vector finds what is known
         return all(is_against(truth, one.meaning) for one in step.said if one.certainty != "explicit")
     match step.kind:
         case "delete" | "correct" | "update":

@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from tests.properties.people import USER, People, Told, holders_of, key_of, people_after, words_of
+from tests.properties.people import USER, People, Told, holders_of, key_of, people_after
 from tests.properties.sentences import NAME, SLOTS, TIES, Form, Meaning
 from tests.properties.steps import Kind, Order, Said, Step, Turn, on_day
 from tests.properties.told import History
@@ -23,9 +23,10 @@ THEMES: Final[tuple[tuple[Kind | None, ...], ...]] = (
     (None,),
     (None, None, "undo"),
     (None, None, "merge", "undo"),
-    (None, None, "merge", "split", "undo", "forget"),
-    (None, None, "split", "undo", "confirm"),
-    (None, None, "confirm", "reject", "undo", "undo"),
+    (None, "merge", "split", "undo"),
+    (None, None, "split"),
+    (None, None, "merge", "forget"),
+    (None, None, None, "confirm", "reject", "reject", "undo"),
     (None, None, "rename", "call", "merge", "split"),
     (None, None, "delete", "summarise", "undo"),
     (None, None, "forget", "merge", "delete", "undo"),
@@ -34,9 +35,9 @@ THEMES: Final[tuple[tuple[Kind | None, ...], ...]] = (
 
 
 def drawn_people(random: Random) -> History:
-    """A history of up to nine steps about two or three people and one or two keys."""
+    """A history of up to ten steps about two or three people and one or two keys."""
     teller = _Teller(random)
-    for _ in range(random.randint(4, 9)):
+    for _ in range(random.randint(5, 10)):
         teller.step()
     return History(tuple(teller.steps), frozenset({"people", "greedy"}), is_possible)
 
@@ -62,8 +63,10 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             return not set(holders_of(step.called, people.shown_names())) - {step.who}
         case "split":
             return step.called in step.names or not holders_of(step.called, people.shown_names())
-        case "forget" | "summarise" if step.facts:
+        case "summarise" if step.facts:
             return set(step.facts) == facts & people.fact_names(step.who)
+        case "forget" if step.facts:
+            return set(step.facts) == people.fact_names(step.who)
         case _:
             return True
 
@@ -72,8 +75,8 @@ def _may_say(people: People, said: Said) -> bool:
     """Whether a sentence is news, and whom it means can be told."""
     words, meaning = said.subject or "", said.meaning
     of_forgotten = {one.topic[1] for one in people.episodes() if one.topic[0] in people.forgotten}
-    if meaning.key in of_forgotten or not {*words_of(words)}.isdisjoint(people.forgotten_words()):
-        return False  # whether such words mean somebody who is forgotten is left open
+    if meaning.key in of_forgotten:
+        return False  # whether it is about somebody who is forgotten is left open
     whose = people.meant(words)
     is_told = (whose, *meaning.topic[1:]) in {one.topic for one in people.episodes()}
     return is_told == (meaning.form == "end")
@@ -96,7 +99,7 @@ class _Teller:
             self.steps.append(step)
 
     def _turn(self, people: People) -> Turn | None:
-        words = self._words()
+        words = self._words(people)
         whose, slot = people.meant(words), self._random.choice(self._slots)
         said = [one.topic[2] for one in people.episodes() if one.topic[:2] == (whose, slot.key)]
         held = [one.topic[2] for one in people.episodes() if one.topic[:2] == (whose, slot.key) and one.ends is None]
@@ -107,11 +110,16 @@ class _Teller:
         if not free:
             return None
         now, name = on_day(len(self.steps)), f"t{len(self.steps)}"
-        said = Said(Meaning(words, slot.key, self._random.choice(free), form), words)
-        return Turn(name, now, now, (said,))
+        meaning = Meaning(words, slot.key, self._random.choice(free), form)
+        return Turn(name, now, now, (Said(meaning, words),))
 
-    def _words(self) -> str:
-        """How somebody is called: a name, what they are, or both."""
+    def _words(self, people: People) -> str:
+        """How somebody is called: a name, what they are, or both, often of one without a name the name of another."""
+        known = people.known().values()
+        nameless = sorted({one.key for names in known if all(one.is_tie for one in names) for one in names})
+        untied = sorted({names[0].text for names in known if names and not any(one.is_tie for one in names)})
+        if nameless and untied and self._random.random() < 0.4:
+            return f"{self._random.choice(nameless)} {self._random.choice(untied)}"
         name = self._random.choice(self._names)
         tie = self._random.choice(["", *self._ties])
         if not tie:
@@ -123,7 +131,8 @@ class _Teller:
         known = sorted({*people.known()} - people.unclear() - {USER})
         if kind == "undo":
             undoable = [one for one in people.told if self._is_undoable(one, people)]
-            return replace(order, of=self._random.choice(undoable).name) if undoable else None
+            decided = [one for one in undoable if self._was_decided_on(one, people)]
+            return replace(order, of=self._random.choice(decided or undoable).name) if undoable else None
         if kind in ("confirm", "reject"):
             pending = sorted(people.pending().items())
             if not pending:
@@ -150,9 +159,11 @@ class _Teller:
                     return replace(order, who=who, called=called)
                 return replace(order, who=who, other=loser, called=self._random.choice(spare))
             case "split":
+                if self._random.random() < 0.5:
+                    called = next((one for one in self._names if not holders_of(one, people.shown_names())), called)
                 moved = tuple(one for one in sorted(people.fact_names(who)) if self._random.random() < 0.5)
-                spare = {one.text for one in names} - {people.shown_name(who)}
-                taken = tuple(sorted(one for one in spare if self._random.random() < 0.5))
+                rest = sorted({one.text for one in names} - {people.shown_name(who)})
+                taken = tuple(one for one in rest if self._random.random() < 0.5)
                 if not moved and not taken:
                     return None
                 return replace(order, who=who, called=called, facts=moved, names=taken)
@@ -174,7 +185,22 @@ class _Teller:
             return False
         if isinstance(first.step, Order) and (first.step.kind == "split" or not first.step.facts):
             return True
-        return not any(self._concerned(first, people) & self._concerned(one, people) for one in later)
+        about = [one for one in later if isinstance(one.step, Turn) or one.step.facts or one.step.kind == "undo"]
+        return not any(self._concerned(first, people) & self._concerned(one, people) for one in about)
+
+    @staticmethod
+    def _was_decided_on(told: Told, people: People) -> bool:
+        """Whether a person decided later on whom a step has brought, or may be one."""
+        is_split = isinstance(told.step, Order) and told.step.kind == "split"
+        brought = {told.name} if is_split else set(told.proposed or ())
+        decided = ("merge", "forget", "reject")
+        return any(
+            isinstance(one.step, Order)
+            and one.holds
+            and one.step.kind in decided
+            and {one.step.who, one.step.other} & brought
+            for one in people.told
+        )
 
     @staticmethod
     def _concerned(told: Told, people: People) -> set[str]:

@@ -293,8 +293,8 @@ class Truth:
 def is_echo(said: Said, recalled: str) -> bool:
     """Whether a sentence only repeats a text of memory that the application put before the model."""
     known = read(recalled)
-    is_answer = said.short and known is not None
-    return said.text == recalled or (is_answer and (known.topic, known.form) == (said.meaning.topic, said.meaning.form))
+    is_known = known is not None and (known.topic, known.form) == (said.meaning.topic, said.meaning.form)
+    return said.text == recalled or (said.short and is_known)
 
 
 def claims_of(known: Iterable[Meaning | Episode]) -> set[Claim]:

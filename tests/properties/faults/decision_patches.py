@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from mnemolog.projections.write import entity_writer
+from psycopg.sql import SQL
+
+from mnemolog.projections.queries import facts as profiles
 from mnemolog.streams import ends
 from mnemolog.streams.llm import shared_prompt
 from mnemolog.streams.resolution import classify, decide, events, guards, later_ends, overwrites
@@ -169,13 +171,16 @@ def later_ends_look_at_no_subject() -> PatchedPlaces:
 
 @fault(
     "what was taken back is shown in profiles",
-    f"{QUERIES}profiles.py::test_what_was_taken_back_is_in_no_profile_and_in_no_context",
+    f"{QUERIES}profiles.py::test_a_published_profile_has_what_was_seen_when_it_was_published_as_far_as_it_is_still_so",
 )
 def profiles_show_what_was_taken_back() -> PatchedPlaces:
-    async def hide_none(*_: Any) -> list[Any]:
-        return []
-
-    return [(entity_writer, "_hide_facts", hide_none)]
+    published = profiles._PROFILES["published"].as_string(None)
+    all_told = """(
+        SELECT jsonb_agg(jsonb_build_object('text', f.text, 'fact_id', f.fact_id, 'old', '[]'::jsonb))
+        FROM facts AS f WHERE f.user_id = %(user_id)s
+    ) AS recent_changes,"""
+    changed = SQL(published.replace("recent_changes,", all_told, 1))
+    return [(profiles, "_PROFILES", {**profiles._PROFILES, "published": changed})]
 
 
 @fault(

@@ -20,7 +20,6 @@ from tests.properties.faults.former import ENTITIES, NAMESAKES, PatchedPlaces, f
 
 @fault(
     "a rejected merge is proposed again when its turn is undone",
-    f"{ENTITIES}pending_merges.py::test_what_a_person_rejected_is_not_proposed_again_where_the_turn_of_it_is_undone",
     found_by="people",
 )
 def rejections_are_forgotten() -> PatchedPlaces:
@@ -38,7 +37,6 @@ def splits_are_forgotten() -> PatchedPlaces:
 
 @fault(
     "what was decided about what an undone split had made stays",
-    f"{ENTITIES}entity_commands.py::test_what_later_turns_say_of_a_new_entity_goes_back_with_the_undo_of_the_split",
     found_by="people",
 )
 def undone_splits_leave_their_merges() -> PatchedPlaces:
@@ -85,7 +83,6 @@ def summaries_outlive_their_facts() -> PatchedPlaces:
 
 @fault(
     "an entity stays when the turns that named it are undone",
-    f"{ENTITIES}entity_commands.py::test_an_undone_turn_takes_back_what_only_it_told",
     found_by="people",
 )
 def undone_turns_leave_their_entities() -> PatchedPlaces:

@@ -21,7 +21,7 @@ PatchedPlaces = Sequence[tuple[Any, str, Any]]
 class Fault:
     """A fault in words, the property that is tried first, and how to put it back.
 
-    `example` is a test that fails while it is back: so it is known that it is.
+    `example` is a test that fails while it is back: so it is known that it is. Without one the property is the test.
     """
 
     name: str
@@ -42,7 +42,7 @@ FAULTS: Final[list[Fault]] = []
 
 
 def fault(
-    what: str, example: str, *, found_by: str = "facts"
+    what: str, example: str = "", *, found_by: str = "facts"
 ) -> Callable[[Callable[[], PatchedPlaces]], Callable[[], PatchedPlaces]]:
     """Have a function that gives the places of a fault be a row of the table."""
 

@@ -29,7 +29,7 @@ from mnemolog.streams.text import differences
 from mnemolog.streams.text import differences as subjects
 from mnemolog.streams.text.tokens import comparable_text
 from tests.properties import harness
-from tests.properties.faults.former import DECISIONS, REPLIES, STAGES, PatchedPlaces, fault
+from tests.properties.faults.former import DECISIONS, QUERIES, REPLIES, STAGES, PatchedPlaces, fault
 
 
 @fault(
@@ -256,7 +256,7 @@ def harmful_replies() -> PatchedPlaces:
 
 @fault(
     "held overwrites that were rejected are not counted as wrong",
-    "{QUERIES}overwrite_figures.py::test_the_rates_agree_with_the_log",
+    f"{QUERIES}overwrite_figures.py::test_the_rates_agree_with_the_log",
 )
 def held_overwrites_are_not_counted() -> PatchedPlaces:
     def read(file: str, name: str, **more: Any) -> Any:
@@ -272,7 +272,7 @@ def held_overwrites_are_not_counted() -> PatchedPlaces:
 
 @fault(
     "diff names a successor that is no longer believed",
-    "{QUERIES}diff.py::test_on_the_axis_of_truth_the_successor_is_one_that_is_believed",
+    f"{QUERIES}diff.py::test_on_the_axis_of_truth_the_successor_is_one_that_is_believed",
 )
 def diff_names_the_disbelieved() -> PatchedPlaces:
     def read(file: str, name: str, **more: Any) -> Any:

@@ -94,6 +94,8 @@ def _found(fault: Fault, tested: Property, url: str, histories: int, seed: int) 
 
 def check_example(fault: Fault) -> None:
     """Raise where the example test does not fail while the fault is back: then it is not back."""
+    if not fault.example:
+        return
     options = ["-p", "tests.properties.faults.plugin", "--fault", fault.name, "-n0", "-q", "--no-header"]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, fault.example], cwd=ROOT, capture_output=True, text=True, check=False
