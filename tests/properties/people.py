@@ -321,7 +321,8 @@ class People:
         """Somebody without a name who is what the words say, and may be the one whom they mean."""
         tie, name = words_of(words)
         known = self.known()
-        nameless = [one for one in holders_of(tie, known) if all(name.is_tie for name in known[one])]
+        tied = holders_of(tie, self.shown_names())
+        nameless = [one for one in tied if all(name.is_tie for name in known[one])]
         if not name or whose is None or len(nameless) != 1 or whose in nameless or whose == USER:
             return None
         return None if self._is_decided(nameless[0], whose) else (nameless[0], whose)

@@ -87,13 +87,16 @@ class _Teller:
         self._random = random
         self._names = random.choice(CIRCLES)
         self._ties = random.sample(sorted(TIES), random.choice([0, 1, 1, 2]))
-        self._slots = random.sample(SLOTS[:3], random.choice([1, 1, 2]))
         self._kinds = random.choice(THEMES)
+        self._slots = random.sample(SLOTS[:3], 3 if "forget" in self._kinds else random.choice([1, 1, 2]))
         self.steps: list[Step] = []
 
     def step(self) -> None:
-        kind = self._random.choice(self._kinds) if self.steps else None
         people = people_after(self.steps)
+        kind = self._random.choice(self._kinds) if self.steps else None
+        decided = any(self._was_decided_on(one, people) and self._is_undoable(one, people) for one in people.told)
+        if self._random.random() < 0.6:
+            kind = "undo" if decided and "undo" in self._kinds else "reject" if people.pending() else kind
         step = self._turn(people) if kind is None else self._order(kind, people)
         if step is not None and is_possible(self.steps, step):
             self.steps.append(step)
