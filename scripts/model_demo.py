@@ -35,7 +35,7 @@ TURN_SECONDS: Final = 900.0
 
 
 async def converse(settings: Settings, most: int | None) -> list[TranscriptTurn]:
-    """Say the turns (of each person so many at the most), each person's one after another; show what becomes of each."""
+    """Say the turns, of each person so many at the most and one after another, and show what becomes of each."""
     turns = defaultdict(list)
     for line in shifted_records(datetime.now(UTC).date()):
         try:
