@@ -36,7 +36,6 @@ class Change(Record):
     event: str
     text: str
     of: tuple[str, ...]
-    reason: str
 
 
 class TranscriptTurn(Record):
