@@ -114,7 +114,7 @@ FAULTS: Final = (
         "a correction within a turn is held back",
         "vanish",
         patches.corrections_in_a_turn_are_held,
-        f"{DECISIONS}self_correction.py::test_the_correction_holds_and_what_was_corrected_never_did",
+        f"{UNIT}decide.py::test_who_corrects_themselves_within_a_turn_is_believed",
     ),
     Fault(
         12,
