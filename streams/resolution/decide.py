@@ -17,6 +17,7 @@ from mnemolog.streams.resolution.classify import (
     Obsolete,
     TurnState,
     conflicting_facts,
+    is_no_repetition,
 )
 from mnemolog.streams.resolution.events import (
     NOT_ASKED,
@@ -120,6 +121,9 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
             return (add_as_history(builder, outdated, llm_decision),)
         case "KEEP":
             repeated = max(targets, key=lambda known: (known.value == builder.fact.value, known.similarity))
+            if repeated.status == "active" and is_no_repetition(builder.fact, repeated, builder.context.rules):
+                beside = {"targets": (repeated.fact_id,), "fact": builder.new_fact()}
+                return (FactsRelated(**builder.event_fields(decision), **beside),)
             return repetition_events(builder, repeated, decision, raises_confidence=True)
         case "EXTEND" | "SIMILAR":
             kind = FactExtended if reply.verdict == "EXTEND" else FactsRelated

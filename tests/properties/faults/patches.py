@@ -45,12 +45,10 @@ def history_of_another_person() -> PatchedPlaces:
 
     def of_anybody(matched: MatchedFact, *rest: Any) -> Any:
         subject = matched.fact.subject
-        ended = {
-            known: known.model_copy(update={"subject": subject})
+        candidates = tuple(
+            known.model_copy(update={"subject": subject}) if known.status == "ended" else known
             for known in matched.candidates
-            if known.status == "ended"
-        }
-        candidates = tuple(ended.get(known, known) for known in matched.candidates)
+        )
         return right(matched.model_copy(update={"candidates": candidates}), *rest)
 
     return [(turn, "classify_late", of_anybody)]
