@@ -102,7 +102,9 @@ def _decide_conflict(builder: EventBuilder, llm_decision: LlmDecision) -> Sequen
     return _apply_llm_decision(builder, llm_decision)
 
 
-def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
+def _apply_llm_decision(  # noqa: PLR0911 - one return a verdict
+    builder: EventBuilder, llm_decision: LlmDecision
+) -> Sequence[MemoryEvent]:
     reply, targets = llm_decision.reply, builder.state.open_facts(llm_decision.targets)
     if reply.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # these say nothing about a pending fact
         targets = tuple(known for known in targets if known.status == "active")

@@ -895,9 +895,10 @@ carried AS (
     SELECT said.relation_id, said.fact_id AS said_by, said.fact_id, said.strength, said.ended_at, told.said_at, told.event_time
     FROM current_evidence AS said
     CROSS JOIN LATERAL (
-        SELECT facts.said_at, facts.event_time FROM facts WHERE facts.fact_id = said.fact_id OFFSET 0
+        SELECT facts.said_at, facts.event_time, facts.is_hidden FROM facts WHERE facts.fact_id = said.fact_id OFFSET 0
     ) AS told
-    WHERE said.relation_id IN (SELECT directed.relation_id FROM directed)
+    WHERE NOT told.is_hidden
+        AND said.relation_id IN (SELECT directed.relation_id FROM directed)
         AND said.recorded_at <= coalesce(shown_relations.believed_at, 'infinity')
     UNION
     SELECT
@@ -978,11 +979,7 @@ FROM (
 ) AS r
 CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = r.subject_id OFFSET 0) AS subject
 CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = r.object_id OFFSET 0) AS object
-WHERE subject.shown_name IS NOT NULL AND object.shown_name IS NOT NULL
-    AND (
-        (r.is_active AND shown_relations.believed_at IS NULL)
-        OR EXISTS (SELECT FROM facts AS f WHERE f.fact_id = ANY(r.evidence) AND NOT f.is_hidden)
-    );
+WHERE subject.shown_name IS NOT NULL AND object.shown_name IS NOT NULL;
 END;
 COMMENT ON FUNCTION shown_relations IS
 'These relations in both directions, each once, with the names of both ends and what was known at believed_at to hold at '

@@ -1,10 +1,12 @@
 """Facts of one entity meet, whatever it is called; facts of two never end each other."""
 
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 
+from mnemolog import AsyncMemoryClient
 from mnemolog.projections.stores.facts import CandidateFinder
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.commit import Commit
@@ -12,7 +14,6 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import ALICE, fact_id_at
 from tests.support.builders.model_replies import decision_json
-from tests.support.builders.name_choices import choose_called
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
 pytestmark = pytest.mark.postgres
@@ -66,18 +67,6 @@ async def say_home(
 async def homes(people: NamedPeople, scope: Scope = ALICE) -> list[str]:
     query = "SELECT text FROM facts WHERE status = 'active' AND run_id = %s ORDER BY recorded_at, ordinal"
     return [text for (text,) in await people.rows(query, scope.run_id or "")]
-
-
-@pytest.mark.parametrize(
-    "kinds",
-    [("place", "place"), ("person", "other"), ("person", "place"), ("", "")],
-    ids="-".join,
-)
-async def test_another_entity_of_any_type_overwrites_nothing(people: NamedPeople, kinds: tuple[str, str]) -> None:
-    """Similarity 1, one key, and words that tell nothing apart but the name."""
-    for who, kind in zip(("Ana", "Ben"), kinds, strict=True):
-        await say_home(people, who, "Ulm", kind=kind, search_text="the same")
-    assert await homes(people) == ["Ana lives in Ulm", "Ben lives in Ulm"]
 
 
 async def test_one_who_may_be_either_ends_what_is_known_of_neither(people: NamedPeople) -> None:
@@ -151,20 +140,6 @@ async def two_toms(people: NamedPeople) -> None:
         await people.say(text, subject=who, entities=[{"name": who, "type": "person", "role": "subject"}])
 
 
-async def test_what_is_open_again_does_not_end_with_a_fact_of_a_namesake(asked_people: NamedPeople) -> None:
-    """Both are called Tom in all of it; a model tells them apart."""
-    people = asked_people
-    await two_toms(people)
-    people.model.choose = choose_called(HILL)
-    bern, ulm = await say_home(people, "Tom", "Bern"), await say_home(people, "Tom", "Ulm")
-    people.model.choose = choose_called(STONE)
-    await say_home(people, "Tom", "Rome")
-    await say_home(people, "Tom", "Paris")
-    assert (await home_of(people, bern))[0] == "superseded"
-    await people.order(Delete(fact_ids=(fact_id_at(ulm),)))
-    assert await home_of(people, bern) == ("active", None, False)
-
-
 @pytest.mark.parametrize(("called", "is_unresolved"), [("Bob", True), ("Rob Miller", False)])
 async def test_what_an_undo_brings_back_stands_beside_a_newer_value_of_the_same_one_alone(
     asked_people: NamedPeople, called: str, is_unresolved: bool
@@ -176,16 +151,16 @@ async def test_what_an_undo_brings_back_stands_beside_a_newer_value_of_the_same_
     assert await home_of(asked_people, bern) == ("active", None, is_unresolved)
 
 
-@pytest.mark.parametrize("meant", [HILL, STONE])
-async def test_a_late_statement_ended_with_what_came_after_it_of_the_same_one(
-    asked_people: NamedPeople, meant: str
+@pytest.mark.parametrize("key", ["home_city", "pet"])
+async def test_what_has_ended_is_no_value_of_an_entity(
+    people: NamedPeople, memory: AsyncMemoryClient, key: str
 ) -> None:
-    people = asked_people
-    await two_toms(people)
-    people.model.choose = choose_called(HILL)
-    bern = await say_home(people, "Tom", "Bern")
-    await say_home(people, "Tom", "Ulm")
-    people.model.choose = choose_called(meant)
-    rome = await say_home(people, "Tom", "Rome", on_day=1)
-    ((began,),) = await people.rows("SELECT true_from FROM facts WHERE fact_id = %s", fact_id_at(bern))
-    assert await home_of(people, rome) == (("superseded", began, False) if meant == HILL else ("active", None, False))
+    of_ana: dict[str, Any] = {"subject": "Ana", "key": key, "value": "Bern", "search_text": "the same"}
+    people.model.judge = lambda conflict: decision_json(conflict.number, "RETRACT", conflict.candidates[0][0])
+    await people.say("Ana has Bern", single_valued=key == "home_city", **of_ana)
+    before = (await memory.entity("Ana", user_id="alice")).profile
+    await people.say("Ana no longer has Bern", action_hint="retract", **of_ana)
+    ended = await memory.entity("Ana", user_id="alice")
+    as_of = await memory.entity("Ana", user_id="alice", believed_at=datetime.now(UTC))
+    assert (before.values, ended.profile.values, as_of.profile.values) == ({key: "Bern"}, {}, {})
+    assert ended.profile.texts == ["Ana no longer has Bern"]
