@@ -29,7 +29,7 @@ from mnemolog.streams.text import differences
 from mnemolog.streams.text import differences as subjects
 from mnemolog.streams.text.tokens import comparable_text
 from tests.properties import harness
-from tests.properties.faults.former import DECISIONS, QUERIES, REPLIES, STAGES, PatchedPlaces, fault
+from tests.properties.faults.former import DECISIONS, QUERIES, REPLIES, STAGES, UNIT, PatchedPlaces, fault
 
 
 @fault(
