@@ -124,8 +124,8 @@ def _apply_llm_decision(  # noqa: PLR0911 - one return a verdict
         case "KEEP":
             repeated = max(targets, key=lambda known: (known.value == builder.fact.value, known.similarity))
             if repeated.status == "active" and is_no_repetition(builder.fact, repeated, builder.context.rules):
-                beside = {"targets": (repeated.fact_id,), "fact": builder.new_fact()}
-                return (FactsRelated(**builder.event_fields(decision), **beside),)
+                fields = builder.event_fields(decision)
+                return (FactsRelated(**fields, targets=(repeated.fact_id,), fact=builder.new_fact()),)
             return repetition_events(builder, repeated, decision, raises_confidence=True)
         case "EXTEND" | "SIMILAR":
             kind = FactExtended if reply.verdict == "EXTEND" else FactsRelated
