@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 from uuid import UUID
 
 from mnemolog.schemas import ids
@@ -32,11 +32,8 @@ from mnemolog.schemas.entity_events import (
     MergeRejected,
 )
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import LoggedChange, StoredEntity, StoredProposal
+from mnemolog.schemas.stored import StoredEntity, StoredProposal
 from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, Fault, raise_for_faults
-from mnemolog.streams.commands.identity import IdentityReader
-from mnemolog.streams.entities.linker import EntityReader
 from mnemolog.streams.entities.resolver import (
     EntityRegistry,
     NameContext,
@@ -46,35 +43,18 @@ from mnemolog.streams.entities.resolver import (
     keys_of_names,
 )
 
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.entities import EntityStore
+
 ENTITY_COMMANDS: Final = get_args(EntityCommand)
 EntityChanges = tuple[AnyEntityChange, ...]
-
-
-class ChangedEntityReader(IdentityReader, Protocol):
-    """Reads entities by their ids. Each call is one round trip, and waits while Postgres is unavailable."""
-
-    async def entities(self, entity_ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
-        """The known entities among `entity_ids`, of any scope and status."""
-
-    async def facts_of_entity(self, entity_id: UUID, *, limit: int) -> tuple[int, list[UUID]]:
-        """How many open facts name an entity, and the first `limit` of them."""
-
-    async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
-        """The facts among `fact_ids` that name an entity now, and what was merged or corrected into them."""
-
-    async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
-        """The proposed merges among `event_ids`, of any scope."""
-
-    async def undo_targets(self, scope: Scope, undo: Undo) -> list[LoggedChange]:
-        """The changes of exactly `scope` that an undo selects, in the log's order."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntityCommandHandler:
     """Carries out commands about entities; it writes nothing itself."""
 
-    entities: ChangedEntityReader
-    names: EntityReader
+    entities: "EntityStore"
 
     async def changes(
         self, command: CommandContext, payload: EntityCommand, user_names: Sequence[str]
@@ -84,7 +64,7 @@ class EntityCommandHandler:
         names = NameContext(owner=command.owner, source_id=command.source_id, user_names=tuple(user_names))
         known = await self.entities.entities(named)
         asked = keys_of_names([*given_names, *(one.name for one in known.values())], names)
-        found = await self.names.known_entities(command.scope, heads=asked.heads, keys=asked.keys, ends=(), fact_ids=())
+        found = await self.entities.known_entities(command.scope, heads=asked.heads, keys=asked.keys)
         context = EntityContext(command=command, known=known, registry=EntityRegistry(found), names=names)
         context.require(*named)
         match payload:

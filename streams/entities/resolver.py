@@ -116,7 +116,7 @@ class EntityRegistry:
 
     def __init__(self, known: Iterable[KnownEntity], vectors: NameVectors = NO_VECTORS) -> None:
         self._entities = {entity.entity_id: entity for entity in known}
-        self._vectors = vectors
+        self.vectors = vectors
 
     def __iter__(self) -> Iterator[KnownEntity]:
         return iter(self._entities.values())
@@ -149,16 +149,12 @@ class EntityRegistry:
         """The entities with this proper name, where readers see the name."""
         return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
 
-    def of_meaning(self, name: SpokenName, kind: EntityType) -> list[KnownEntity]:
-        """The entities of this type that have a name near to this one in meaning."""
-        vector = self.vector_of(name, kind)
+    def is_near(self, name: SpokenName, kind: EntityType, entity: KnownEntity) -> bool:
+        """Whether an entity of this type has a name near to this one in meaning."""
+        vector = self.vectors.vector_of(name, kind) if entity.type == kind else None
         if vector is None:
-            return []
-        of_type = (entity for entity in self if entity.type == kind)
-        return [one for one in of_type if name.key in one.near or self._vectors.are_near(name.key, vector, one.aliases)]
-
-    def vector_of(self, name: SpokenName, kind: EntityType) -> Vector | None:
-        return self._vectors.vector_of(name, kind)
+            return False
+        return name.key in entity.near or self.vectors.are_near(name.key, vector, entity.aliases)
 
     def of_tie(self, key: str) -> list[KnownEntity]:
         return [entity for entity in self if key in entity.keys("tie")]
@@ -321,12 +317,12 @@ class AskedName(NamedTuple):
         return tie | {key_with_origin("", self.name.origin)} - {""}
 
 
-class Rung(NamedTuple):
-    """What one step finds: the entity that the name means, where it is one alone, and all that the name may mean."""
+class Fit(NamedTuple):
+    """What fits a known entity to a name: the place of the step, the step, and whether the name surely means it."""
 
+    place: int
     step: ResolutionStep
-    meant: Sequence[KnownEntity]
-    possible: Sequence[KnownEntity]
+    is_sure: bool
 
 
 def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
@@ -335,19 +331,68 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
     The name joins the only entity that this step means, if nothing speaks against it; else it is of a new entity, and
     the found ones are its possible twins.
     """
-    known = [one for one in registry if _parting(asked, one) is None]
-    for find in _LADDER if asked.name.key else (_by_tie,):
-        rung = find(asked, known, registry)
-        if not rung.possible:
-            continue
-        against = next((reason for one in rung.meant for reason in objections(asked, one)), None)
-        if len(rung.meant) != 1 or against:
-            reason = "the names are near in meaning" if find is _by_meaning else against
-            return FoundEntity(compared=tuple(rung.possible), reason=reason)
-        (entity,) = rung.meant
-        others = tuple(one for one in rung.possible if one.entity_id != entity.entity_id)
-        return FoundEntity(entity=entity, step=rung.step, compared=others)
-    return FoundEntity()
+    fits = [(one, fit) for one in registry if _parting(asked, one) is None and (fit := _fit(asked, one, registry))]
+    place = min((fit.place for _, fit in fits), default=None)
+    found = {one.entity_id: (one, fit) for one, fit in fits if fit.place == place}
+    meant = _meant(asked, place, [one for one, _ in found.values()])
+    if not all(found[one.entity_id][1].is_sure for one in meant):
+        meant = []
+    against = next((reason for one in meant for reason in objections(asked, one)), None)
+    if len(meant) != 1 or against:
+        reason = "the names are near in meaning" if place == _NEAR_MEANING else against
+        return FoundEntity(compared=tuple(one for one, _ in found.values()), reason=reason)
+    (entity,) = meant
+    others = tuple(one for one, _ in found.values() if one.entity_id != entity.entity_id)
+    return FoundEntity(entity=entity, step=found[entity.entity_id][1].step, compared=others)
+
+
+_SLIP: Final = 3
+_NEAR_MEANING: Final = 4
+
+
+def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit | None:
+    """The surest step by which a name may mean an entity; None where it does not.
+
+    An equal name; the tie of an entity without a name ("my wife", after "my wife Ana" was said); of a person a longer
+    or shorter name ("Ana", "Ana Keller") or a short form ("Bob", "Robert"); a slip of spelling; a name of a thing that
+    is near in meaning.
+    """
+    name, names = asked.name, names_of(entity)
+    is_tied = asked.tie_key is not None and asked.tie_key in entity.keys("tie")
+    if not name.key:
+        return Fit(0, "tie", is_sure=True) if is_tied else None
+    if name.key in names:
+        is_own = bool(entity.aliases) and entity.aliases[0].key.partition(" (")[0] == name.key
+        return Fit(0, "exact" if is_own else "alias", is_sure=True)
+    if is_tied and not names:
+        return Fit(1, "tie", is_sure=not name.is_new)
+    kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
+    related = {relation_of_names(name.key, one) for one in names} - {None} if entity.type in kinds else set()
+    if related:
+        return Fit(2, "prefix" if "part" in related else "diminutive", is_sure=related != {"doubtful"})
+    if likeness := likeness_of(name.untitled, asked.kind, entity):
+        return Fit(_SLIP, "fuzzy", is_sure=likeness == "same")
+    return Fit(_NEAR_MEANING, "new", is_sure=False) if registry.is_near(name, asked.kind, entity) else None
+
+
+def _meant(asked: AskedName, place: int | None, found: Sequence[KnownEntity]) -> Sequence[KnownEntity]:
+    """Of the entities with this very name those with the tie or origin that was said; without one those with none.
+
+    Of the entities with a tie, and for a new one ("my new dog"), those without a name: not where another of them was
+    said to be the new one, "my wife" after "my new wife Petra". Of a misspelled name those of this very type.
+    """
+    if place:
+        return [one for one in found if place != _SLIP or one.type == asked.kind]
+    if not asked.name.key:
+        if len(found) == 1 and not asked.name.is_new:
+            return found
+        told = [(one, read_name(alias.text)) for one in found for alias in one.aliases if alias.kind == "tie"]
+        newer_than = {twin for one, name in told if name is not None and name.is_new for twin in one.possible_twins}
+        return [one for one in found if not names_of(one) and one.entity_id not in newer_than]
+    if asked.marks:
+        marked = [one for one in found if not marks_of(one).isdisjoint(asked.marks)]
+        return marked or (found if len(found) == 1 else [])
+    return found if len(found) == 1 else [one for one in found if not marks_of(one)]
 
 
 def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
@@ -384,80 +429,6 @@ def _parting(asked: AskedName, entity: KnownEntity) -> str | None:
         if ages and age not in ages:
             return "one is the older, one the younger"
     return None
-
-
-def _by_tie(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """The only entity with the tie; of several, and for a new one ("my new dog"), the only one without a name.
-
-    Not where another of them was said to be the new one: "my wife" after "my new wife Petra".
-    """
-    tied = _tied(asked, known)
-    if len(tied) == 1 and not asked.name.is_new:
-        return Rung("tie", tied, tied)
-    told = [(one, read_name(alias.text)) for one in tied for alias in one.aliases if alias.kind == "tie"]
-    newer_than = {twin for one, name in told if name is not None and name.is_new for twin in one.possible_twins}
-    return Rung("tie", [one for one in tied if not names_of(one) and one.entity_id not in newer_than], tied)
-
-
-def _by_equal_name(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """Of the entities with this very name the one with the tie or origin that was said.
-
-    For a name without tie and origin: the only entity, or the only one without tie and origin.
-    """
-    called = [one for one in known if asked.name.key in names_of(one)]
-    meant = called
-    if asked.marks:
-        marked = [one for one in called if not marks_of(one).isdisjoint(asked.marks)]
-        meant = marked or (called if len(called) == 1 else [])
-    elif len(called) > 1:
-        meant = [one for one in called if not marks_of(one)]
-    own = [one for one in meant if one.aliases and one.aliases[0].key.partition(" (")[0] == asked.name.key]
-    return Rung("exact" if own else "alias", meant, called)
-
-
-def _by_tie_alone(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """The only entity that is known by the tie and has no name yet: "my wife", after "my wife Ana" was said."""
-    nameless = [one for one in _tied(asked, known) if not names_of(one)]
-    return Rung("tie", [] if asked.name.is_new else nameless, nameless)
-
-
-def _by_similar_name(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """The only person with a longer or shorter name ("Ana", "Ana Keller"), or a short form of it ("Bob", "Robert")."""
-    kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
-    relations = {
-        one.entity_id: {relation_of_names(asked.name.key, name) for name in names_of(one)}
-        for one in known
-        if one.type in kinds
-    }
-    meant = [one for one in known if relations.get(one.entity_id, set()) & {"part", "form"}]
-    possible = meant + [one for one in known if "doubtful" in relations.get(one.entity_id, ()) and one not in meant]
-    is_part = any("part" in relations[one.entity_id] for one in meant)
-    return Rung("prefix" if is_part else "diminutive", meant if meant == possible else [], possible)
-
-
-def _by_misspelling(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """The only entity of this very type whose name is clearly this one, misspelled.
-
-    Entities with a doubtful likeness are possible twins; so is each where one of the two types is unknown.
-    """
-    likeness = {one.entity_id: likeness_of(asked.name.untitled, asked.kind, one) for one in known}
-    near = [one for one in known if likeness[one.entity_id] is not None]
-    typed = [one for one in near if one.type == asked.kind]
-    return Rung("fuzzy", typed if all(likeness[one.entity_id] == "same" for one in typed) else [], near)
-
-
-def _by_meaning(asked: AskedName, known: Sequence[KnownEntity], registry: EntityRegistry) -> Rung:
-    """Possible twins alone: the names of two things can be as near in meaning as two names of one."""
-    near = registry.of_meaning(asked.name, asked.kind)
-    return Rung("new", [], [one for one in known if one in near])
-
-
-_LADDER: Final = (_by_equal_name, _by_tie_alone, _by_similar_name, _by_misspelling, _by_meaning)
-"""The steps for a proper name, the surest first."""
-
-
-def _tied(asked: AskedName, known: Sequence[KnownEntity]) -> list[KnownEntity]:
-    return [one for one in known if asked.tie_key in one.keys("tie")] if asked.tie_key else []
 
 
 NameAnswers = Mapping[str, AnsweredName]
@@ -558,7 +529,7 @@ class NameResolver:
         aliases = []
         if name.name is not None and name.key:
             key = key_with_origin(name.key, name.origin)
-            vector = self.registry.vector_of(name, kind)
+            vector = self.registry.vectors.vector_of(name, kind)
             aliases.append(Alias(text=name.text if name.origin else name.name, key=key, vector=vector))
         if tie_key is not None:
             aliases.append(Alias(text=name.text, kind="tie", key=tie_key))
