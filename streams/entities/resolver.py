@@ -2,7 +2,7 @@
 
 In doubt the name is of a new entity, and the known entities that it may mean are its possible twins.
 From top to bottom: vectors of names, the registry of known entities, the keys of a lookup, the steps (`find_entity`),
-the names of one source (`NameResolver`), and names that a person gives (`given_alias`).
+the names of one source (`NameResolver`).
 """
 
 import re
@@ -286,6 +286,20 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
 
 
+class AskedName(NamedTuple):
+    """A name of a type, and the key of the tie in it, which ends with the id of its owner."""
+
+    name: SpokenName
+    kind: EntityType
+    tie_key: str | None = None
+
+    @property
+    def marks(self) -> set[str]:
+        """The marks (`marks_of`) that the bearer of the name has."""
+        tie = {self.tie_key.removeprefix(_FORMER)} if self.tie_key else set()
+        return tie | {key_with_origin("", self.name.origin)} - {""}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntity:
     """The entity that a name means, None for a new one; `compared` are the other entities that it could mean.
@@ -301,20 +315,6 @@ class FoundEntity:
     @property
     def compared_ids(self) -> tuple[UUID, ...]:
         return tuple(one.entity_id for one in self.compared)
-
-
-class AskedName(NamedTuple):
-    """A name of a type, and the key of the tie in it, which ends with the id of its owner."""
-
-    name: SpokenName
-    kind: EntityType
-    tie_key: str | None = None
-
-    @property
-    def marks(self) -> set[str]:
-        """The marks (`marks_of`) that the bearer of the name has."""
-        tie = {self.tie_key.removeprefix(_FORMER)} if self.tie_key else set()
-        return tie | {key_with_origin("", self.name.origin)} - {""}
 
 
 class Fit(NamedTuple):
@@ -458,15 +458,7 @@ MAX_NEW_ENTITIES: Final = 100
 """How many entities one source may add; names beyond them are not linked."""
 
 
-class ResolvedName(NamedTuple):
-    """A name, and the entity that was found for it, before it is recorded."""
-
-    asked: AskedName
-    finding: FoundEntity
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedAlias:
+class AddedAlias(NamedTuple):
     """A new alias of a known entity, and how the entity was found."""
 
     entity_id: UUID
@@ -503,25 +495,25 @@ class NameResolver:
 
     def entity_of(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
         """The entity of a name, registered where it is new; None where the source adds too many entities."""
-        resolved = self.find(name, kind)
-        entity_id = self.record(resolved)
-        return None if entity_id is None else (entity_id, resolved.finding)
+        asked, finding = self.find(name, kind)
+        entity_id = self.record(asked, finding)
+        return None if entity_id is None else (entity_id, finding)
 
-    def find(self, name: SpokenName, kind: EntityType) -> ResolvedName:
+    def find(self, name: SpokenName, kind: EntityType) -> tuple[AskedName, FoundEntity]:
         """The entity of a name. Of what the name itself means nothing is recorded; the owner of its tie is."""
         if name.is_bare and kind not in {*BEINGS, "other"}:  # a brand called Boss
             name = SpokenName(text=name.text, name=name.text)
         kind = TIE_TYPES[name.tie] if name.tie else kind
         owner_id = self.owner_of(name) if name.tie is not None else None
         asked = AskedName(name, kind, f"{name.tie} of {owner_id}" if owner_id else None)
-        return ResolvedName(asked, find_by_answer(name, find_entity(asked, self.registry), self.answers, self.registry))
+        return asked, find_by_answer(name, find_entity(asked, self.registry), self.answers, self.registry)
 
-    def record(self, resolved: ResolvedName) -> UUID | None:
+    def record(self, asked: AskedName, finding: FoundEntity) -> UUID | None:
         """Give the found entity the name as an alias, or register a new entity with it.
 
         None where the source adds too many entities, and for a bare tie ("girlfriend") of nobody known.
         """
-        (name, kind, tie_key), finding = resolved
+        name, kind, tie_key = asked
         if name.is_bare:
             return finding.entity.entity_id if finding.entity else None
         if finding.entity is not None:
@@ -577,7 +569,7 @@ class NameResolver:
         self.registry.add_alias(entity_id, alias)
         if alias.kind == "name" and finding.step == "model" and finding.compared:
             return
-        self.added.append(AddedAlias(entity_id=entity_id, alias=alias, finding=finding))
+        self.added.append(AddedAlias(entity_id, alias, finding))
 
     def owner_of(self, name: SpokenName) -> UUID | None:
         """The owner of the tie in a name: who is named ("Tom's wife"), else the speaker. In "my wife's dog" the wife.
@@ -631,11 +623,6 @@ class NameResolver:
         known = next((one.entity_id for one in holders if one.entity_id not in self.new), None)
         self.unlinked.append(UnlinkedName(name=name, reason="name_taken", entity_id=known))
 
-    def report_doubt(self, name: str, compared: Iterable[KnownEntity]) -> None:
-        """Report an alias that was stated for one of several entities: a person may give it to one."""
-        known = tuple(one.entity_id for one in compared if one.entity_id not in self.new)
-        self.unlinked.append(UnlinkedName(name=name, reason="in_doubt", compared=known))
-
     def propose_stated_merge(self, into_id: UUID, merged_id: UUID, words: str) -> None:
         """Propose to merge two known entities that these words state to be one; the user is always the target."""
         into, merged = self.registry[into_id], self.registry[merged_id]
@@ -664,40 +651,3 @@ class NameResolver:
         self.new[entity_id] = entity, finding
         self.registry.add(entity)
         return entity_id
-
-
-class NoNameError(ValueError):
-    """The given text is no name of one entity; the message says why, and what to give."""
-
-
-def given_alias(name: str, registry: EntityRegistry, context: NameContext) -> Alias:
-    """The alias that a person gives: a name, a name with an origin ("Tom from work"), or a tie ("my wife").
-
-    Raises `NoNameError`.
-    """
-    spoken = read_name(name)
-    if spoken is None or not (spoken.tie or spoken.key) or is_user_word(name):
-        raise NoNameError(f"{name!r} names nobody: give a name")
-    if spoken.tie is None:
-        return Alias(text=spoken.text, key=key_with_origin(spoken.key, spoken.origin))
-    if spoken.name is not None:
-        raise NoNameError(f"{name!r} is a tie and a name: give one of them")
-    return Alias(text=spoken.text, kind="tie", key=f"{spoken.tie} of {_owner_id(spoken.owner, registry, context)}")
-
-
-def _owner_id(owner: str | None, registry: EntityRegistry, context: NameContext) -> UUID:
-    """The owner of a given tie: the user, or the only entity of a name."""
-    if context.is_user(owner):
-        if (user := registry.user()) is None:
-            raise NoNameError("the user is not known as an entity yet, so nobody is anything to them: give a name")
-        return user.entity_id
-    spoken = read_name(owner or "")
-    owners = [one for one in registry if spoken is not None and spoken.key in names_of(one)]
-    if len(owners) != 1:
-        raise NoNameError(f"{len(owners)} entities are called {owner!r}: give a name, or first tell them apart")
-    return owners[0].entity_id
-
-
-def holders(alias: Alias, registry: EntityRegistry) -> list[KnownEntity]:
-    """The entities that readers see with this very alias."""
-    return [entity for entity in registry if alias.key in entity.as_shown.keys(alias.kind)]
