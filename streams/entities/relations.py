@@ -73,6 +73,8 @@ def _stated_relations(
         relation = _relation(fact, said.predicate, subject_id, object_id, said.strength, is_over=is_over)
         if relation is not None:
             yield relation
+            if relation.strength == "strong" and not is_over:
+                resolver.add_tie(said.predicate, said.subject, subject_id, object_id)
 
 
 def _tie_relations(

@@ -368,6 +368,8 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
         return Fit(1, "tie", is_sure=not name.is_new)
     kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
     related = {relation_of_names(name.key, one) for one in names} - {None} if entity.type in kinds else set()
+    if is_tied and name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}:
+        related.add("doubtful")  # a surname may change by marriage
     if related:
         return Fit(2, "prefix" if "part" in related else "diminutive", is_sure=related != {"doubtful"})
     if likeness := likeness_of(name.untitled, asked.kind, entity):
@@ -400,7 +402,7 @@ def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
     if parting := _parting(asked, entity):
         yield parting
     name, names = asked.name, names_of(entity)
-    if name.is_another:
+    if name.is_another or (name.origin == "another" and " (another)" not in marks_of(entity)):
         yield "said to be another one"
     if asked.marks and (marks := marks_of(entity)) and marks.isdisjoint(asked.marks):
         yield "known by another tie or origin"
@@ -570,6 +572,16 @@ class NameResolver:
         if alias.kind == "name" and finding.step == "model" and finding.compared:
             return
         self.added.append(AddedAlias(entity_id, alias, finding))
+
+    def add_tie(self, tie: str, owner: str, owner_id: UUID, entity_id: UUID) -> None:
+        """Let "my wife" mean of whom a fact says so: "Ana is my wife"; a predicate that is no tie adds nothing."""
+        key, entity = f"{tie} of {owner_id}", self.registry[entity_id]
+        if entity_id in self.doubtful or TIE_TYPES.get(tie) not in BEINGS:
+            return
+        if key not in entity.as_shown.keys("tie"):
+            whose = "my" if self.context.is_user(owner) else f"{owner}'s"
+            alias = Alias(text=f"{whose} {tie.replace('_', '-')}"[:MAX_NAME], kind="tie", key=key)
+            self.add_alias(entity_id, alias, FoundEntity(entity=entity, step="tie"))
 
     def owner_of(self, name: SpokenName) -> UUID | None:
         """The owner of the tie in a name: who is named ("Tom's wife"), else the speaker. In "my wife's dog" the wife.
