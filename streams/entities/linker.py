@@ -192,7 +192,7 @@ def entity_events(
     for one in found.resolver.added:
         if one.entity_id in needed:
             step, compared = one.finding.step, one.finding.compared_ids
-            entity_id = found.registry.bearer(one.entity_id, one.alias.text) or one.entity_id
+            entity_id = found.registry.bearer(one.entity_id, one.said) or one.entity_id
             (alias,) = _as_said(found, [one.alias])
             add(EntityAliasAdded, entity_id=entity_id, alias=alias, step=step, compared=compared)
     for fact_id, links in facts.links.items():

@@ -132,7 +132,7 @@ def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, 
     resolved.sort(key=lambda one: not _is_known(*one))
     if len(resolved) < len(pair) or (entity_id := resolver.record(*resolved[0])) is None:
         return
-    (_, finding), (other, other_finding) = resolved
+    (first, finding), (other, other_finding) = resolved
     if _is_known(other, other_finding):
         other_id = resolver.record(other, other_finding)
         if other_id is not None and other_id != entity_id:
@@ -147,7 +147,7 @@ def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, 
             resolver.unlinked.append(UnlinkedName(name=other.name.text, reason="in_doubt", compared=known))
         resolver.record(other, chosen)
     else:
-        resolver.record(other, FoundEntity(entity=resolver.registry[entity_id], step="alias"))
+        resolver.record(other, FoundEntity(entity=resolver.registry[entity_id], step="alias"), first.name.text)
 
 
 def _type_of(fact: ExtractedFact, pair: tuple[str, str]) -> EntityType:

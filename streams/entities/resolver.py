@@ -461,11 +461,12 @@ MAX_NEW_ENTITIES: Final = 100
 
 
 class AddedAlias(NamedTuple):
-    """A new alias of a known entity, and how the entity was found."""
+    """A new alias of a known entity, how the entity was found, and the words that say it: "my wife Ana" of "Ana"."""
 
     entity_id: UUID
     alias: Alias
     finding: FoundEntity
+    said: str
 
 
 class ProposedMerge(NamedTuple):
@@ -510,8 +511,8 @@ class NameResolver:
         asked = AskedName(name, kind, f"{name.tie} of {owner_id}" if owner_id else None)
         return asked, find_by_answer(name, find_entity(asked, self.registry), self.answers, self.registry)
 
-    def record(self, asked: AskedName, finding: FoundEntity) -> UUID | None:
-        """Give the found entity the name as an alias, or register a new entity with it.
+    def record(self, asked: AskedName, finding: FoundEntity, said: str = "") -> UUID | None:
+        """Give the found entity the name as an alias, or register a new entity with it; `said` is a name that it has.
 
         None where the source adds too many entities, and for a bare tie ("girlfriend") of nobody known.
         """
@@ -527,14 +528,14 @@ class NameResolver:
             aliases.append(Alias(text=name.text if name.origin else name.name, key=key, vector=vector))
         if tie_key is not None:
             aliases.append(Alias(text=name.text, kind="tie", key=tie_key))
-        entity_id = self.record_aliases(finding, name.name or name.text, kind, aliases)
+        entity_id = self.record_aliases(finding, name.name or name.text, kind, aliases, said or name.text)
         is_in_doubt = finding.entity is None and finding.compared and not (name.is_another or name.is_new)
         if entity_id is not None and is_in_doubt:
             self.doubtful[entity_id] = name
         return entity_id
 
     def record_aliases(
-        self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias]
+        self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias], said: str = ""
     ) -> UUID | None:
         """Add aliases to the found entity, or register a new one with them. None where the source adds too many."""
         if finding.entity is not None:
@@ -543,13 +544,13 @@ class NameResolver:
                 self.types[entity.entity_id] = kind
                 self.registry.add(entity.model_copy(update={"type": kind}))
             for alias in aliases:
-                self.add_alias(entity.entity_id, alias, finding)
+                self.add_alias(entity.entity_id, alias, finding, said)
             return entity.entity_id
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
         return self._register(name, kind, aliases, finding)
 
-    def add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
+    def add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity, said: str = "") -> None:
         """Add an alias, unless readers see that the entity has it.
 
         A name that another entity has stays with that entity; several entities may share a tie ("my brother"), and a
@@ -571,7 +572,7 @@ class NameResolver:
         self.registry.add_alias(entity_id, alias)
         if alias.kind == "name" and finding.step == "model" and finding.compared:
             return
-        self.added.append(AddedAlias(entity_id, alias, finding))
+        self.added.append(AddedAlias(entity_id, alias, finding, said or alias.text))
 
     def add_tie(self, tie: str, owner: str, owner_id: UUID, entity_id: UUID) -> None:
         """Let "my wife" mean of whom a fact says so: "Ana is my wife"; a predicate that is no tie adds nothing."""

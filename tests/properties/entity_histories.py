@@ -151,7 +151,10 @@ class History:
 
     async def _say(self, words: str) -> None:
         world = self._world()
-        known = world.known()
+        told = world.told()
+        known = {
+            head: [one for one in names if not one.is_tie or one in told[head]] for head, names in world.known().items()
+        }
         tie, name = words if words in TIES else key_of(words), words.rsplit(maxsplit=1)[-1]
         called = holders_of(name, known) if words not in TIES else []
         tied = holders_of(tie, known) if tie in TIES else []
@@ -159,13 +162,13 @@ class History:
         text = f"Note {len(self.steps)} is about {words}"
         commit = await self.people.say(text, (words, "person"), scope=self.scope)
         step = said_by(commit, text)
-        assert expected == (None if step.is_new else step.entity), self.told([f"{words} is {expected}: {step}"])
-        told = world.told()
-        assert step.gives == given_names(words, told.get(step.entity), told), (words, step)
+        entity = step.entity if step.is_new else world.heads[step.entity]
+        assert expected == (None if step.is_new else entity), self.told([f"{words} is {expected}: {step}"])
+        assert step.gives == given_names(words, told.get(entity), told), (words, step)
         nameless = [one for one in tied if all(other.is_tie for other in known[one])]
-        fits = words not in TIES and not step.is_new and len(nameless) == 1 and step.entity not in nameless
-        fits = fits and not world.is_decided(nameless[0], step.entity)
-        assert step.proposed == ((nameless[0], step.entity) if fits else None), (words, nameless, step)
+        fits = words not in TIES and not step.is_new and len(nameless) == 1 and entity not in nameless
+        fits = fits and not world.is_decided(nameless[0], entity)
+        assert step.proposed == ((nameless[0], entity) if fits else None), (words, nameless, step)
         for event in commit.entity_events:
             if isinstance(event, MergeProposed):
                 self.proposals[len(self.steps)] = event.event_id

@@ -60,4 +60,4 @@ def given_names(words: str, names: Sequence[Name] | None, told: Mapping[str, Seq
     tie = words if words.startswith("my ") else ""
     is_free = names is None or not (has_name(names, proper) or holders_of(proper, told))
     given = [proper] if proper and is_free else []
-    return [*given, *([tie] if tie and not has_name(names or [], tie) else [])]
+    return [*given, *([tie] if tie and tie not in {one.text for one in names or ()} else [])]

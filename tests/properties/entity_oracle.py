@@ -104,16 +104,16 @@ class World:
         return found
 
     def _is_said_anew(self, name: Name) -> bool:
-        """Whether a turn named the entity by this proper name alone before the turn that told it was undone."""
+        """Whether a turn named the entity by this proper name alone, or this tie, before its turn was undone."""
         undone = [place for place, one in enumerate(self.steps) if isinstance(one, Undone) and one.target is name.by]
         before = self.steps[: max(undone, default=0)]
         others = {text for step in self.steps for text in step.names_of(name.entity) if key_of(text) != name.key}
-        return not name.is_tie and any(
+        return any(
             isinstance(one, Said)
             and one.holds
             and one.entity == name.entity
             and _has_words(one.fact, name.text)
-            and not any(_has_words(one.fact, other) for other in others)
+            and (name.is_tie or not any(_has_words(one.fact, other) for other in others))
             for one in before
         )
 
