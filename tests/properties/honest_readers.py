@@ -230,7 +230,7 @@ async def _other_faults(conn: Conn, told: Told, scope: ScopeFilter, answered: se
     log, now = told.log, told.history.now
     waiting = {fact.id for fact in log.facts.values() if fact.status == "pending_confirmation"}
     faults: list[str | None] = []
-    hits = await search(conn, scope, "lives in Rome", text_vector("Lives in Rome."), SearchOptions(top_k=100), at=now)
+    hits = await search(conn, scope, "lives in Rome", text_vector("Lives in Rome."), SearchOptions(limit=100), at=now)
     if wrong := _ids(hit.fact for hit in hits) - answered - waiting:
         faults.append(f"search finds what does not hold: {[log.facts[one].text for one in sorted(wrong)]}")
     changes = await diff(conn, scope, START - timedelta(days=100), now + timedelta(days=1), axis="true")
