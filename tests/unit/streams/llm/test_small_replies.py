@@ -93,6 +93,22 @@ def test_times_are_those_of_the_words_where_the_reply_has_none(
     assert times == [begins, ends]
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "slot", "subject"),
+    [
+        ("My sister Eva lives in Graz.", "Alice's sister Eva lives in Graz.", "home_city: Graz", "Alice's sister Eva"),
+        ("My boss moved to Graz.", "Alice's boss moved to Graz.", "home_city: Graz", "Alice's boss"),
+        ("My boss is Eva.", "Alice's boss is Eva.", "boss: Eva", "Alice"),
+        ("I met my sister Eva in Graz.", "Alice met her sister Eva in Graz.", "", "Alice"),
+        ("My cat is old.", "Alice's cat is old.", "pet: cat", "Alice"),
+    ],
+)
+def test_a_fact_that_begins_with_somebody_of_the_speaker_is_about_that_person(
+    said: str, text: str, slot: str, subject: str
+) -> None:
+    assert read(said, text=text, slot=slot).subject == subject
+
+
 def test_a_text_gets_the_days_that_its_words_mean() -> None:
     assert read("I joined a choir in March.", text="Alice joined a choir in March.").text.endswith(
         "in March (2023-03-01 to 2023-03-31)."
