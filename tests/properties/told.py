@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, get_args
 
 from tests.properties.sentences import SLOTS, SUBJECTS, Form, Meaning, Slot
 from tests.properties.steps import START, Kind, Order, Said, Step, Turn, on_day
-from tests.properties.truth import Statement, Truth, effects, is_echo, truth_after
+from tests.properties.truth import Statement, Truth, effects, truth_after
 
 Feature = Literal[
     "end", "denial", "plan", "term", "detail", "again", "doubt", "late", "people", "greedy", "several", "corrected",
@@ -116,16 +116,13 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             is_open = any(one.source == step.of for one in truth.held())
             return is_open and (step.kind == "reject" or len(truth.held()) == 1)
         case "undo":
-            return any(one.name == step.of and not (isinstance(one, Turn) and is_only_echo(one)) for one in before)
+            named = [one for one in before if one.name == step.of]
+            echoes = (isinstance(one, Turn) and {said.text for said in one.said} <= {*one.recalled} for one in named)
+            return bool(named) and not any(echoes)
         case "promote":
             return truth.run is not None
         case _:
             return True
-
-
-def is_only_echo(turn: Turn) -> bool:
-    """Whether a turn says nothing but what memory said before it."""
-    return all(any(is_echo(one, text) for text in turn.recalled) for one in turn.said)
 
 
 def is_plain(said: Said) -> bool:
