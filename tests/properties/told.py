@@ -24,6 +24,7 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("end", "again"),
     ("end", "again", "people", "greedy"),
     ("plan", "detail", "timer"),
+    ("plan", "detail"),
     ("term", "again", "timer"),
     ("term", "greedy"),
     ("again", "several"),
@@ -43,6 +44,7 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("delete", "undo", "end"),
     ("edit", "undo", "delete"),
     ("import", "again", "end"),
+    ("run", "immutable"),
     ("run", "end", "immutable"),
     ("publish", "delete", "edit", "detail"),
     ("corrected", "several"),
@@ -220,7 +222,7 @@ class _Teller:
             self._now,
             self._now + late,
             tuple(said),
-            immutable=self._has("immutable", 0.4),
+            immutable=self._has("immutable", 0.7 if in_run else 0.4),
             in_run=in_run,
             ahead=self._has("ahead"),
             recalled=self._recalled() if self._has("recalled") else (),
@@ -265,6 +267,10 @@ class _Teller:
             options = list(_options(truth, person, slot, self._now))
         forms = {frozenset(_names(one)): one for one in self._random.sample(options, len(options))}
         allowed = [forms[names] for names in sorted(forms, key=sorted) if names <= self._forms]
+        ending = {one.topic for one in truth.open() if one.ends}
+        more = [one for one in options if one.details and one.holds and one.topic in ending]
+        if more and "detail" in self._forms and self._random.random() < 0.6:
+            return self._random.choice(more)
         return self._random.choice(allowed) if allowed else None
 
     def _said(self, truth: Truth, meaning: Meaning) -> Said:
