@@ -113,20 +113,6 @@ def confirmation_follows_successors() -> PatchedPlaces:
 
 
 @fault(
-    "resolve without targets ends everything that was near",
-    f"{DECISIONS}shown_facts.py::test_resolve_without_targets_concerns_what_the_model_was_shown",
-)
-def resolve_ends_all_that_was_near() -> PatchedPlaces:
-    near = """
-        SELECT (candidate ->> 'fact_id')::uuid AS fact_id
-        FROM memory_events AS happened
-        CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'decision' -> 'candidates') AS candidate
-        WHERE happened.fact_id = %(fact_id)s::uuid AND happened.event = 'fact_added'
-    """
-    return [(FactStore, "QUERIES", {**FactStore.QUERIES, "conflict_of": SQL(near)})]
-
-
-@fault(
     "the words of a stale pending fact bring a second value",
     f"{DECISIONS}held_overwrites.py::test_equal_words_later_meet_what_is_active_by_then",
 )
@@ -178,18 +164,6 @@ def ended_values_of_single_keys_only() -> PatchedPlaces:
 def _without_ended(matched: MatchedFact) -> MatchedFact:
     candidates = tuple(known for known in matched.candidates if known.status != "ended")
     return matched.model_copy(update={"candidates": candidates})
-
-
-@fault(
-    "what is settled later is told as the words of who spoke then",
-    f"{DECISIONS}shown_facts.py::test_a_conflict_that_is_settled_later_keeps_whose_words_it_is_about",
-)
-def later_question_takes_the_words() -> PatchedPlaces:
-    async def unread(self: Any, retries: Any, context: Any, *, at: Any) -> Any:
-        del self, at
-        return retries, context
-
-    return [(turn.TurnDecider, "_with_statements", unread)]
 
 
 @fault(
