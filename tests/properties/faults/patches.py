@@ -29,7 +29,7 @@ from mnemolog.streams.text import differences
 from mnemolog.streams.text import differences as subjects
 from mnemolog.streams.text.tokens import comparable_text
 from tests.properties import harness
-from tests.properties.faults.former import DECISIONS, QUERIES, REPLIES, STAGES, PatchedPlaces, fault
+from tests.properties.faults.former import DECISIONS, QUERIES, REPLIES, STAGES, UNIT, PatchedPlaces, fault
 
 
 @fault(
@@ -52,12 +52,10 @@ def history_of_another_person() -> PatchedPlaces:
 
     def of_anybody(matched: MatchedFact, *rest: Any) -> Any:
         subject = matched.fact.subject
-        ended = {
-            known: known.model_copy(update={"subject": subject})
+        candidates = tuple(
+            known.model_copy(update={"subject": subject}) if known.status == "ended" else known
             for known in matched.candidates
-            if known.status == "ended"
-        }
-        candidates = tuple(ended.get(known, known) for known in matched.candidates)
+        )
         return right(matched.model_copy(update={"candidates": candidates}), *rest)
 
     return [(turn, "classify_late", of_anybody)]
@@ -189,7 +187,7 @@ def subjects_by_their_words() -> PatchedPlaces:
 
 @fault(
     "a correction within a turn is held back",
-    f"{DECISIONS}self_correction.py::test_the_correction_holds_and_what_was_corrected_never_did",
+    f"{UNIT}decide.py::test_who_corrects_themselves_within_a_turn_is_believed",
 )
 def corrections_in_a_turn_are_held() -> PatchedPlaces:
     return [(EventBuilder, "own_ids", frozenset())]
