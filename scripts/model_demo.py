@@ -43,7 +43,7 @@ async def converse(settings: Settings, most: int | None, said: list[TranscriptTu
         except ValueError:
             continue  # the record that is no turn
         turns[turn.scope.user_id].append(turn)
-    async with AsyncMemoryClient.from_settings(settings) as client, asyncio.TaskGroup() as group:
+    async with AsyncMemoryClient(settings=settings) as client, asyncio.TaskGroup() as group:
         for some in turns.values():
             group.create_task(_say_all(client, settings, some[:most], said))
 
@@ -57,7 +57,7 @@ async def _say_all(
         began = time.monotonic()
         (receipt,) = await publisher.publish(io.BytesIO(turn.to_bytes()))
         end = await client.wait(receipt, timeout=TURN_SECONDS)
-        texts |= {one.fact_id: one.text or "" for one in end.memories if one.fact_id}
+        texts |= {one.fact_id: one.text or "" for one in end.changes if one.fact_id}
         one = transcript_turn(turn, end, texts, time.monotonic() - began)
         sys.stdout.write(f"{one.shown()}\n")
         sys.stdout.flush()
