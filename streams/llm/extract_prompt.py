@@ -33,7 +33,7 @@ MOOD_SCHEMA: Final[Mapping[str, Any]] = {
 
 def read_mood(text: str) -> Mood | None:
     """The mood that a reply names; None where it names no valid mood, for which alone no model is asked again."""
-    found = find_object(text, "mood")
+    found = find_object(text, "mood", is_list=False)
     try:
         return None if isinstance(found, str) else Mood.model_validate(found["mood"])
     except ValidationError:

@@ -50,6 +50,7 @@ from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities.names import has_tie, name_key, read_name, ties_in, with_owner
 from mnemolog.streams.entities.relations import name_forms
 from mnemolog.streams.llm.ask import (
+    CUT_OFF_NOTE,
     MAX_LINE,
     FilledLine,
     Line,
@@ -64,7 +65,7 @@ from mnemolog.streams.llm.ask import (
     first_complaints,
     shortened,
 )
-from mnemolog.streams.llm.ports import ExtractionTask
+from mnemolog.streams.llm.ports import CUT_OFF, ExtractionTask
 from mnemolog.streams.text.assertions import TurnWords, is_negative, unsaid
 from mnemolog.streams.text.differences import copied_texts, is_user_word
 from mnemolog.streams.text.patterns import tables
@@ -443,7 +444,8 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
         return ParsedReply(complaints=first_complaints(faults), dropped=tuple(dropped[:MAX_FACTS]))
     facts, unfounded = _founded(read, subject)
     omitted = [DroppedStatement(text=one.text, reason=one.reason) for one in _omitted(found)]
-    return ParsedReply(value=facts, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=context.notes)
+    notes = (*context.notes, *((CUT_OFF_NOTE,) if CUT_OFF in found else ()))
+    return ParsedReply(value=facts, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=notes)
 
 
 def _omitted(found: object) -> tuple[_OmittedSentence, ...]:

@@ -62,6 +62,7 @@ Mode = Literal[
     "wrong_count",  # one embedding is missing
     "wrong_dimensions",
     "nan",
+    "as_is",  # `body`, with `headers`: text, or JSON; of an endless one it is sent again and again
 ]
 
 
@@ -80,6 +81,9 @@ class Failure(BaseModel):
     share: float = 1.0
     status: int = 500
     retry_after: str | None = None
+    body: Any = None
+    headers: Mapping[str, str] = {}
+    endless: bool = False
 
     def applies_to(self, path: Endpoint, body: bytes) -> bool:
         return self.path in {None, path} and self.containing.encode() in body
@@ -406,7 +410,7 @@ class OpenAiServer:
         if self.keep_bodies:
             self.bodies.append(orjson.loads(raw))
 
-    async def _fail(self, failure: Failure, request: Request) -> Response | None:
+    async def _fail(self, failure: Failure, request: Request) -> Response | None:  # noqa: PLR0911 -- one a mode
         """The response of a failure that concerns the server; None where it concerns the model's words."""
         match failure.mode:
             case "status" | "error_in_200":
@@ -414,6 +418,12 @@ class OpenAiServer:
                 return _json(
                     error_body(failure.status), 200 if failure.mode == "error_in_200" else failure.status, headers
                 )
+            case "as_is":
+                content = failure.body.encode() if isinstance(failure.body, str) else orjson.dumps(failure.body)
+                headers = {"content-type": "application/json", **failure.headers}
+                if failure.endless:
+                    return StreamingResponse(_again_and_again(content), failure.status, headers)
+                return Response(content, failure.status, headers)
             case "hang":
                 if await self._hang(failure, request):
                     self._cut(request)
@@ -437,6 +447,12 @@ class OpenAiServer:
 
     def _cut(self, request: Request) -> None:
         self._connections.cut((request.client.host, request.client.port))  # type: ignore[union-attr]  # TCP
+
+
+async def _again_and_again(content: bytes) -> AsyncIterator[bytes]:
+    while True:
+        yield content
+        await asyncio.sleep(0)
 
 
 class _TruncatedResponse(Response):

@@ -389,7 +389,7 @@ def test_a_number_that_json_has_no_room_for_is_a_fault_of_its_own_turn(number: f
     assert texts(parts) == [[SAID[0]], [SAID[1]], []]
     first, *_ = divide_reply(Reply(text="no \ud800", model="m"), TASKS)  # half a sign
     assert first is not None
-    assert json.loads(first.text) == {"undivided": "no ?"}
+    assert json.loads(first.text) == {"undivided": "reply: no ?"}
 
 
 def test_turns_without_a_part_take_no_tokens() -> None:
