@@ -54,7 +54,7 @@ class ResultMixin(ClientBase):
         given = map(PublishedId.of, turn_id if is_list(turn_id) else [turn_id])
         found = [await self._status(one, user_id, tenant, verbose=verbose) for one in given]
         if any(one.status == "pending" for one in found) and (problems := await self._query(worker_problems)):
-            notes = tuple(f"a worker cannot go on: {one}" for one in problems)
+            notes = tuple(f"a worker says: {one}" for one in problems)
             found = [replace(one, notes=(*one.notes, *notes)) if one.status == "pending" else one for one in found]
         return found if is_list(turn_id) else found[0]
 

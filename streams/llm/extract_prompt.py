@@ -12,7 +12,8 @@ from mnemolog.schemas.provenance import Emotion, Energy, Mood
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.llm.ask import ReplyModel, find_object, one_line, quoted, reply_schema
-from mnemolog.streams.llm.extract_reply import FactsReply, TurnsReply, shown_messages
+from mnemolog.streams.llm.evidence import shown_messages
+from mnemolog.streams.llm.extract_reply import FactsReply, TurnsReply
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, TaskPrompt
 
 MOOD_TEXT: Final = (

@@ -17,9 +17,9 @@ from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.streams.llm.ask import find_object
 from mnemolog.streams.llm.background import best_entities, best_facts, in_turn, tokens_of_entities
+from mnemolog.streams.llm.evidence import Evidence, evidence_messages, shown_messages
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION as ONE_TURN_VERSION
 from mnemolog.streams.llm.extract_prompt import background_lines, system_text, turn_lines, turns_schema
-from mnemolog.streams.llm.extract_reply import Evidence, evidence_messages, shown_messages
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, Reply, SharedPrompt, Usage
 from mnemolog.streams.text.differences import WORDS_FOR_USER, is_user_word
 from mnemolog.streams.text.readings import read

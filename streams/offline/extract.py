@@ -9,7 +9,7 @@ from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, Certainty, ExtractedF
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.llm.extract_reply import with_questions
+from mnemolog.streams.llm.evidence import with_questions
 from mnemolog.streams.offline import sentences as read
 from mnemolog.streams.offline.names import sentence_entities, value_entities, value_relations
 from mnemolog.streams.offline.sentences import WORDS, Sentence, plain

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import CATEGORIES, ExtractedFact
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.extract_reply import Evidence
+from mnemolog.streams.llm.evidence import Evidence
 from mnemolog.streams.llm.ports import ExtractionTask
 from mnemolog.streams.stages.extract import drop_recalled_echoes
 from mnemolog.streams.text.tokens import has_words
