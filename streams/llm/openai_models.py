@@ -12,16 +12,17 @@ import re
 import struct
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import parse_qsl
 
 import openai
-from pydantic import BaseModel, BeforeValidator, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
 from mnemolog.common.logs import get_logger
@@ -109,40 +110,22 @@ class Endpoint:
     problems: MutableMapping[str, str] = field(default_factory=dict)
 
 
-def _plausible(sent: object) -> int:
-    """A server's count of tokens; 0, as from a server that counts none, where the value cannot be a count."""
-    return sent if type(sent) is int and 0 <= sent <= _MAX_TOKENS else 0
-
-
-PlausibleCount = Annotated[int, BeforeValidator(_plausible)]
-
-
-class TokenCounts(BaseModel):
-    prompt_tokens: PlausibleCount = 0
-    completion_tokens: PlausibleCount = 0
-    prompt_tokens_details: Any = None
-    """Servers differ in it, and no reply is refused for it."""
-
-    @property
-    def usage(self) -> Usage:
-        """The tokens, and those of the prompt that the server had in its cache: None where it sends no count."""
-        details = self.prompt_tokens_details
-        cached = details.get("cached_tokens") if isinstance(details, dict) else None
-        return Usage(
-            input_tokens=self.prompt_tokens,
-            output_tokens=self.completion_tokens,
-            cached_tokens=min(max(0, cached), self.prompt_tokens) if isinstance(cached, int) else None,
-        )
-
-
 def tokens_of(body: Mapping[str, Any]) -> Usage:
-    """The tokens that a reply counts; no reply is refused for it."""
-    usage = body.get("usage")
-    return TokenCounts.model_validate(usage if isinstance(usage, dict) else {}).usage
+    """The tokens that a reply counts, 0 where it has no plausible count; no reply is refused for it.
+
+    Of those that the server had in its cache there may be no count.
+    """
+    counts = usage if isinstance(usage := body.get("usage"), dict) else {}
+    asked, said = (
+        count if type(count) is int and 0 <= count <= _MAX_TOKENS else 0
+        for count in (counts.get("prompt_tokens"), counts.get("completion_tokens"))
+    )
+    details = counts.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    cached = min(max(0, cached), asked) if isinstance(cached, int) else None
+    return Usage(input_tokens=asked, output_tokens=said, cached_tokens=cached)
 
 
-SendRequest = Callable[[], Awaitable[bytes]]
-"""Sends a request and returns the bytes of the reply; it may be called again."""
 # As the typed methods ask for it; otherwise an administrator's key of the environment would do as well.
 _OPTIONS: Final[Any] = {"headers": {"Content-Type": "application/json"}, "security": {"bearer_auth": True}}
 
@@ -174,42 +157,6 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
 
 
-def post(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> SendRequest:
-    """A way to post `body` as JSON to the endpoint `path`.
-
-    The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of a
-    call's CPU time.
-    """
-    address = str(client.base_url).rstrip("/")  # an address without a path has no slash in the end
-    return partial(client.post, f"{address}/{path}", cast_to=bytes, content=to_json(body), options=_OPTIONS)
-
-
-async def send(
-    request: SendRequest,
-    read: Callable[[bytes], R | CallFailure],
-    *,
-    purpose: CallPurpose,
-    model: str,
-    timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
-    on_failure: OnFailure = ignore_failure,
-) -> R | CallFailure:
-    """What `read` makes of the reply, or what its failure means; failures are counted and given to `on_failure`."""
-    try:
-        async with asyncio.timeout(timeout):
-            outcome = read(await request())
-    except TimeoutError:
-        outcome = CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
-    except openai.APIStatusError as error:
-        wait = retry_after(error.response.headers, datetime.now(UTC))
-        outcome = _status_failure(error.status_code, words_of(error.body) or error.message, wait)
-    except openai.APIConnectionError as error:
-        outcome = CallFailure(kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL])
-    if isinstance(outcome, CallFailure):
-        metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=outcome.code).inc()
-        on_failure(f"{purpose} {model}: {outcome.code}" + (f", {outcome.detail}" if outcome.detail else ""))
-    return outcome
-
-
 class Server:
     """An endpoint, and what is known of it: the parameters that it refuses, and why and until when it is avoided."""
 
@@ -229,26 +176,49 @@ class Server:
         *,
         purpose: CallPurpose,
         model: str,
-        timeout: float,  # noqa: ASYNC109 -- as `send`
+        timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
         label: str | None = None,
     ) -> R | CallFailure:
-        """As `send`. A request that is refused for a part of `form` is sent again, and from then on, without it."""
-        left_out = self._left_out[model]
+        """What `read` makes of the reply to `body` of `form`, or what its failure means; failures are counted.
+
+        A request that is refused for a part of `form` is sent again, and from then on, without it.
+        """
+        left_out, on_failure = self._left_out[model], self.endpoint.on_failure
         while True:
             sent: dict[str, Any] = {name: value for name, value in form.items() if name not in left_out}
-            outcome = await send(
-                post(self.client, path, body({**sent})),
-                read,
-                purpose=purpose,
-                model=label or model,
-                timeout=timeout,
-                on_failure=self.endpoint.on_failure,
-            )
-            if not isinstance(outcome, CallFailure) or outcome.refuses not in sent:
+            outcome = await self._post(path, body({**sent}), read, timeout)
+            if not isinstance(outcome, CallFailure):
+                return outcome
+            metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
+            on_failure(f"{purpose} {model}: {outcome.code}" + (f", {outcome.detail}" if outcome.detail else ""))
+            if outcome.refuses not in sent:
                 return outcome
             left_out.add(outcome.refuses)
             _log.warning("parameter_left_out", model=model, parameter=outcome.refuses, detail=outcome.detail)
-            self.endpoint.on_failure(f"{purpose} {model} refuses {outcome.refuses}, which is left out from now on")
+            on_failure(f"{purpose} {model} refuses {outcome.refuses}, which is left out from now on")
+
+    async def _post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[bytes], R | CallFailure],
+        timeout: float,  # noqa: ASYNC109 -- as above
+    ) -> R | CallFailure:
+        # The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of
+        # a call's CPU time. An address without a path has no slash in the end.
+        address = f"{str(self.client.base_url).rstrip('/')}/{path}"
+        try:
+            async with asyncio.timeout(timeout):
+                return read(await self.client.post(address, cast_to=bytes, content=to_json(body), options=_OPTIONS))
+        except TimeoutError:
+            return CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
+        except openai.APIStatusError as error:
+            wait = retry_after(error.response.headers, datetime.now(UTC))
+            return _status_failure(error.status_code, words_of(error.body) or error.message, wait)
+        except openai.APIConnectionError as error:
+            return CallFailure(
+                kind="unavailable", code="connection", detail=f"{error.__cause__ or error}"[:_MAX_DETAIL]
+            )
 
 
 class Servers:
@@ -351,24 +321,15 @@ def _status_failure(status: int, message: str, wait: float | None) -> CallFailur
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
     text = headers.get("retry-after") or ""
-    candidates = (_number(headers.get("retry-after-ms") or "", 0.001), _number(text), _seconds_until(text, now))
-    return next((max(0.0, seconds) for seconds in candidates if seconds is not None), None)
-
-
-def _number(text: str, unit: float = 1.0) -> float | None:
-    try:
-        value = float(text) * unit
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _seconds_until(text: str, now: datetime) -> float | None:
+    for said, unit in ((headers.get("retry-after-ms") or "", 0.001), (text, 1.0)):
+        with suppress(ValueError):
+            if math.isfinite(seconds := float(said) * unit):
+                return max(0.0, seconds)
     try:
         when = parsedate_to_datetime(text)
     except ValueError:
         return None
-    return (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds()
+    return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
 
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
@@ -382,6 +343,7 @@ _SAME_MODEL: Final = 0.99
 _NUMBERS: Final = TypeAdapter(list[float])
 _OVERRIDE_MODEL_LABEL: Final = "other"  # the label of a turn's own model where it fails: a label has few values
 _PROBE_TEXT: Final = "Hello."
+_GREETING: Final = ChatMessage(role="user", content=_PROBE_TEXT)
 _PROBE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"hello": {"type": "boolean"}},
@@ -468,9 +430,8 @@ class OpenAiChatModel:
 
     async def probe(self) -> Reply | CallFailure:
         """One short call, which is not repeated."""
-        greeting = ChatMessage(role="user", content=_PROBE_TEXT)
         return await self._attempt(
-            Prompt(purpose="extract", version="probe", messages=(greeting,), schema=_PROBE_SCHEMA)
+            Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
         )
 
     async def _attempt(self, prompt: Prompt) -> Reply | CallFailure:
@@ -493,10 +454,8 @@ class OpenAiChatModel:
         """The retrier of a purpose. Its probe has the purpose's instructions and schema: what fails all fails it."""
         purpose = prompt.purpose
         instructions = tuple(message for message in prompt.messages if message.role == "system")
-        greeting = ChatMessage(role="user", content=_PROBE_TEXT)
-        probe = Prompt(
-            purpose=purpose, version=prompt.version, messages=(*instructions, greeting), schema=prompt.schema
-        )
+        messages = (*instructions, _GREETING)
+        probe = Prompt(purpose=purpose, version=prompt.version, messages=messages, schema=prompt.schema)
         self._retriers[purpose] = CallRetrier(
             self._retry,
             name=f"{purpose} {self.model}",

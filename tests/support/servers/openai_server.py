@@ -93,14 +93,13 @@ class Failure(BaseModel):
 class Habits:
     """How real servers differ from OpenAI: `refused` parameters, one system message, texts of `most_characters`.
 
-    `answer_in` is where the answer stands. A text that is too long is refused with `too_long_status`.
+    A text that is too long is refused with `too_long_status`.
     """
 
     refused: frozenset[str] = frozenset()
     one_system_message: bool = False
     most_characters: int | None = None
     too_long_status: int = 400
-    answer_in: Literal["content", "parts", "tool_calls", "reasoning_content", "reasoning"] = "content"
 
     def refusal(self, body: Mapping[str, Any]) -> tuple[int, str] | None:
         """The status and the message with which a request is refused."""
@@ -112,20 +111,6 @@ class Habits:
         if self.most_characters is not None and any(len(text) > self.most_characters for text in body.get("input", ())):
             return self.too_long_status, "input (920 tokens) is too large to process. increase the physical batch size"
         return None
-
-    def message(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The message with the answer where this server puts it."""
-        said = message["content"]
-        match self.answer_in:
-            case "parts":
-                return message | {"content": [{"type": "text", "text": said}]}
-            case "tool_calls":
-                call = {"id": "1", "type": "function", "function": {"name": "answer", "arguments": said}}
-                return message | {"content": None, "tool_calls": [call]}
-            case "content":
-                return message
-            case other:
-                return message | {"content": "", other: said}
 
 
 class Failures:
@@ -169,7 +154,7 @@ def error_body(status: int, message: str = "as the test asked for") -> bytes:
     return orjson.dumps({"error": {"message": message, "type": "test", "code": status}})
 
 
-def completion_body(request: ChatRequest, replies: Replies, failure: Failure | None, habits: Habits) -> bytes:
+def completion_body(request: ChatRequest, replies: Replies, failure: Failure | None) -> bytes:
     mode = failure.mode if failure else None
     words: str | None = reply_to(request, replies)
     finish, refusal = "stop", None
@@ -181,7 +166,7 @@ def completion_body(request: ChatRequest, replies: Replies, failure: Failure | N
         words, refusal = None, "I cannot help with that."
     elif mode == "content_filter":
         words, finish = "", "content_filter"
-    message = habits.message({"role": "assistant", "content": words, "refusal": refusal})
+    message = {"role": "assistant", "content": words, "refusal": refusal}
     choices = [] if mode == "no_choices" else [{"index": 0, "message": message, "finish_reason": finish}]
     asked = sum(len(part["content"]) for part in request.body["messages"]) // 4
     said = len(words or "") // 4
@@ -357,7 +342,7 @@ class OpenAiServer:
         asked = ChatRequest(orjson.loads(raw))
         if refusal := self.habits.refusal(asked.body):
             return _json(error_body(*refusal), status=refusal[0])
-        content = completion_body(asked, self.replies, failure, self.habits)
+        content = completion_body(asked, self.replies, failure)
         if asked.question != _PROBE:
             self.chat_tokens += orjson.loads(content)["usage"]["total_tokens"]
         return self._reply(content, failure)
