@@ -211,8 +211,8 @@ def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any]
     """The object with the field `name` in a reply, or what is wrong with the reply.
 
     Passed over are reasoning, words and fences around it, other JSON before it, and wrappers, also as JSON in a text.
-    What is no JSON is repaired. With `is_list` the field is made a list, and items without it are read as its items. Of
-    a reply that was cut off the complete items are read; the object has `CUT_OFF` as a key then.
+    What is no JSON is repaired. Where the field `is_list`, another form is made one, and items without the name are
+    read as its items; of a reply that was cut off the complete ones are read, and the object has `CUT_OFF` as a key.
     """
     with suppress(ValueError, TypeError):  # TypeError: half a sign; nearly every reply is the object and nothing else
         if found := _named([from_json(text)], name, is_list=is_list):
@@ -229,8 +229,9 @@ def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any]
             found = _named([repaired], name, is_list=is_list)
             if found is None and is_list and (items := _bare_items(repaired)) is not None:
                 found = {name: items}
-            if found and is_cut and is_list:
-                found = {**found, name: found[name][:-1], CUT_OFF: True} if found[name][1:] else None
+            if found and is_cut:
+                read = found[name][:-1] if is_list else ()
+                found = {**found, name: read, CUT_OFF: True} if read else None
             if found:
                 return found
     if is_cut:
@@ -262,7 +263,7 @@ def _repaired(text: str) -> Any:
 
 def _named(values: Iterable[Any], name: str, *, is_list: bool) -> dict[str, Any] | None:
     """The last of these values that has an object with the field; several with one item each are put together."""
-    found = [objects for value in values if (objects := list(_objects_with(name, value)))]
+    found = [objects for value in values if (objects := list(_objects_with(name, value, is_list=is_list)))]
     if not found or not is_list:
         return found[-1][-1] if found else None
     parts = [[item for one in objects for item in _items(one[name])] for objects in found]
@@ -272,18 +273,18 @@ def _named(values: Iterable[Any], name: str, *, is_list: bool) -> dict[str, Any]
     return {**found[-1][-1], name: parts[-1]}
 
 
-def _objects_with(name: str, value: Any) -> Iterator[dict[str, Any]]:
+def _objects_with(name: str, value: Any, *, is_list: bool) -> Iterator[dict[str, Any]]:
     if isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
         with suppress(ValueError):
             value = from_json(value)
     if isinstance(value, dict):
-        named = {key.casefold(): part for key, part in value.items()}
-        if name in named:
+        named = value if name in value else {key.casefold(): part for key, part in value.items()}
+        if name in named and not (is_list and isinstance(named[name], int | float)):
             yield named
             return
         value = [*value.values()]
     for part in value if isinstance(value, list) else ():
-        yield from _objects_with(name, part)
+        yield from _objects_with(name, part, is_list=is_list)
 
 
 def _items(value: Any) -> list[Any]:
@@ -304,7 +305,8 @@ def _bare_items(value: Any) -> list[Any] | None:
         (value,) = value.values()
     given = value if isinstance(value, list) else [value]
     objects = [one for one in given if isinstance(one, dict)]
-    return [one for one in objects if len(one) > 1] or (given if isinstance(value, list) and not objects else None)
+    items = [one for one in objects if len(one) > 1] if objects else given if value is given else []
+    return items or None
 
 
 def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:

@@ -155,19 +155,25 @@ def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, .
 
 
 def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
-    """Facts of two subjects are one only where both texts name one of these ("Anna manages Mira", "Mira has Anna").
-
-    Facts of two entities of one name never are: a name that both texts have shows nothing.
-    """
     for label, known in claim.targets:
         if known.subject_relation == "twin":
             yield f"it and K{label} may be about two of one name: choose ADD or SIMILAR"
-            continue
-        subjects = [one for one in (claim.fact.subject, known.subject) if one and not is_user_word(one)]
-        stems = {stem for subject in subjects for stem in read(subject).stems}
-        named = stems & {*read(claim.fact.text).stems} & {*read(known.text).stems}
-        if not named and _subject_relation(claim.fact, known, names) == "other":
+        elif is_of_another(claim.fact, known, names):
             yield f"it and K{label} are about different people or things: choose ADD or SIMILAR"
+
+
+def is_of_another(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> bool:
+    """Whether two facts are about two subjects, and not both texts name one of these.
+
+    "Anna manages Mira" and "Mira has Anna" are about one. Facts of two entities of one name never are: a name that both
+    texts have shows nothing.
+    """
+    if known.subject_relation == "twin":
+        return True
+    subjects = [one for one in (fact.subject, known.subject) if one and not is_user_word(one)]
+    stems = {stem for subject in subjects for stem in read(subject).stems}
+    named = stems & {*read(fact.text).stems} & {*read(known.text).stems}
+    return not named and _subject_relation(fact, known, names) == "other"
 
 
 def _end_faults(claim: DecisionClaim, said_at: datetime) -> Iterator[str]:
