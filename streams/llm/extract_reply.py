@@ -461,6 +461,7 @@ def _extracted(
     subject, given = fact.subject or None, fact.model_fields_set
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
+    subject = _tied_subject(fact, subject, turn) or subject
     made = fact.model_dump(exclude={"entities", "relations", "category"}) | ranked_categories(fact.category)
     made |= {"entities": entities, "relations": relations, "subject": subject, "value": fact.value or None}
     made |= {"text": fact.text.strip(), "single_valued": fact.single_valued and fact.key is not None}
@@ -481,6 +482,24 @@ def _extracted(
     made["importance"] = IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE
     made["search_text"] = fact.search_text.strip() or made["text"]
     return ExtractedFact.model_validate(made | {"entities": tuple(made["entities"])[:MAX_ENTITIES]})
+
+
+def _tied_subject(fact: _Fact, subject: str | None, turn: Turn) -> str | None:
+    """The person of the speaker whom a text begins with, where the reply names the speaker: "Lea's sister Anna sings".
+
+    What is said of the tie itself stays the speaker's: "Lea's boss is Henrik", of the slot `boss`.
+    """
+    if "relations" in fact.model_fields_set or subject not in (None, turn.speaker):
+        return None
+    owned = ((tie, with_owner(words, turn.speaker)) for tie, words in ties_in(fact.excerpt))
+    return next(
+        (
+            name
+            for tie, name in owned
+            if TIE_TYPES[tie] == "person" and tie != fact.key and fact.text.startswith(f"{name} ")
+        ),
+        None,
+    )
 
 
 def _undated(text: str, at: datetime) -> tuple[NamedTime, ...]:

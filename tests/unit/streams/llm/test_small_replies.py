@@ -93,6 +93,22 @@ def test_times_are_those_of_the_words_where_the_reply_has_none(
     assert times == [begins, ends]
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "slot", "subject"),
+    [
+        ("My sister Eva lives in Graz.", "Alice's sister Eva lives in Graz.", "home_city: Graz", "Alice's sister Eva"),
+        ("My boss moved to Graz.", "Alice's boss moved to Graz.", "home_city: Graz", "Alice's boss"),
+        ("My boss is Eva.", "Alice's boss is Eva.", "boss: Eva", "Alice"),
+        ("I met my sister Eva in Graz.", "Alice met her sister Eva in Graz.", "", "Alice"),
+        ("My cat is old.", "Alice's cat is old.", "pet: cat", "Alice"),
+    ],
+)
+def test_a_fact_that_begins_with_somebody_of_the_speaker_is_about_that_person(
+    said: str, text: str, slot: str, subject: str
+) -> None:
+    assert read(said, text=text, slot=slot).subject == subject
+
+
 def test_a_text_gets_the_days_that_its_words_mean() -> None:
     assert read("I joined a choir in March.", text="Alice joined a choir in March.").text.endswith(
         "in March (2023-03-01 to 2023-03-31)."
@@ -146,6 +162,8 @@ def decided(new: dict[str, Any], known: dict[str, Any], answer: str) -> tuple[st
 FLAT: Final = {"text": "Alice rents a flat.", "subject": "Alice"}
 ENDED: Final = {"text": "Alice no longer rents a flat.", "subject": "Alice", "action_hint": "retract"}
 HOUSE: Final = {"text": "Alice owns a house now.", "subject": "Alice", "action_hint": "update"}
+BERN: Final = {"text": "Alice lives in Bern.", "key": "home_city", "value": "Bern"}
+OSLO: Final = {"text": "Alice's flat is in Oslo.", "key": "home_city", "value": "Oslo"}
 JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
 
 
@@ -154,7 +172,15 @@ JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
     [
         (HOUSE, FLAT, "ended", ("REPLACE", (1,))),
         (HOUSE, FLAT, "mistake", ("REPLACE", (1,))),  # it says "now"
-        ({"text": "Alice owns her flat."}, FLAT, "mistake", ("CONTRADICT", (1,))),
+        ({"text": "Alice never rented a flat."}, FLAT, "mistake", ("CONTRADICT", (1,))),
+        ({"text": "Alice likes tea."}, {"text": "Alice likes coffee."}, "mistake", ("SIMILAR", (1,))),
+        ({"text": "Alice takes 3 pills."}, {"text": "Alice takes 5 pills."}, "mistake", ("CONTRADICT", (1,))),
+        (OSLO, BERN, "mistake", ("CONTRADICT", (1,))),
+        (OSLO, BERN, "both", ("SIMILAR", (1,))),
+        (OSLO, BERN, "detail", ("EXTEND", (1,))),
+        (OSLO | {"action_hint": "update"}, BERN, "detail", ("REPLACE", (1,))),
+        (OSLO | {"action_hint": "update", "key": "hobby"}, BERN | {"key": "hobby"}, "detail", ("EXTEND", (1,))),
+        (OSLO | {"action_hint": "update", "certainty": "speculation"}, BERN, "detail", ("EXTEND", (1,))),
         (ENDED, FLAT, "ended", ("RETRACT", (1,))),
         (ENDED, FLAT, "mistake", ("RETRACT", (1,))),
         (ENDED | {"valid_until": JUNE}, FLAT, "ended", ("EXPIRE", (1,))),
