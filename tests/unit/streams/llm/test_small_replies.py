@@ -146,6 +146,13 @@ def test_names_are_read_and_ties_and_values_are_names(
     assert [(one.predicate, one.object) for one in found.relations] == relations
 
 
+def test_nothing_is_added_to_the_facts_of_rules() -> None:
+    said = "Meine Schwester Eva singt."
+    reply = json.dumps({"facts": [{"excerpt": said, "text": said, "subject": "Alice"}]})
+    (found,) = parse_extraction(reply, extraction(user(said), speaker="Alice")).value or ()
+    assert (found.entities, found.relations, found.subject) == ((), (), "Alice")
+
+
 # What a new fact means for a known one
 
 TURN: Final = MONDAY
