@@ -309,7 +309,7 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple
 def read_answers(text: str, asked: Collection[str]) -> dict[str, Any]:
     """The answers of a reply by what was `asked`, such as "N1 K1"; none of a reply in another form."""
     said = _PAIR.sub(lambda name: " ".join(filter(None, name.groups())).upper().join('""'), text)
-    found = next((one for name in asked if isinstance(one := find_object(said, name), dict)), {})
+    found = next((one for name in asked if isinstance(one := find_object(said, name, is_list=False), dict)), {})
     return {name: value for name, value in found.items() if name in asked and isinstance(value, str | int)}
 
 
