@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator
 
-from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ask import (
@@ -30,7 +30,7 @@ from mnemolog.streams.llm.ask import (
     shortened,
 )
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
-from mnemolog.streams.llm.reply_checks import DecisionClaim, claim_faults, repeated, settled
+from mnemolog.streams.llm.reply_checks import DecisionClaim, settled
 
 MAX_CANDIDATES: Final = 8
 MAX_CHARACTERS: Final = 48_000
@@ -303,19 +303,16 @@ def parse_decisions(
     conflicts = {conflict.number: conflict for conflict in subject.conflicts}
     parsed: list[ParsedDecision] = []
     for decision in sorted(decisions, key=lambda decision: decision.new):
-        claim = settled(_claim(decision, conflicts[decision.new]), subject.user_names)
-        merged = claim.merged if claim.action == "MERGE" else None
-        is_keep_of_several = claim.action == "KEEP" and len(claim.targets) > 1
-        targets = repeated(claim, subject.user_names) if is_keep_of_several else tuple(dict.fromkeys(decision.known))
+        claim = settled(_claim(decision, conflicts[decision.new]), subject)
         parsed.append(
             ParsedDecision(
                 number=decision.new,
                 verdict=claim.action,
-                targets=targets,
-                text=merged,
-                search_text=merged and ((decision.search_text or "").strip() or merged),
+                targets=tuple(label for label, _ in claim.targets),
+                text=claim.merged or None,
+                search_text=(claim.merged and ((decision.search_text or "").strip() or claim.merged)) or None,
                 reason=decision.reason.strip(),
-                ended_at=decision.ended_at if decision.action in VERDICTS_WITH_END_TIME else None,
+                ended_at=claim.ended_at,
             )
         )
     return ParsedReply(value=tuple(parsed))
@@ -343,7 +340,6 @@ def _faults(decisions: Sequence[ReplyDecision], subject: NumberedConflicts) -> I
                 yield f"N{decision.new}: ADD concerns no known fact: leave known empty or choose another action"
             if decision.action != "ADD" and not decision.known:
                 yield f"N{decision.new}: {decision.action} needs the known facts that it concerns"
-            yield from claim_faults(settled(_claim(decision, conflict), subject.user_names), subject)
     yield from _shared_target_faults(decisions, subject)
 
 

@@ -1,6 +1,6 @@
 """How former faults are put back by hand: each function names what is replaced, and what it was while it was faulty."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -192,7 +192,7 @@ def human_word_is_lost() -> PatchedPlaces:
 
 
 def harmful_replies() -> PatchedPlaces:
-    return [(resolve_prompt, "claim_faults", lambda *_: iter(()))]
+    return [(resolve_prompt, "settled", lambda claim, _: claim)]
 
 
 def held_overwrites_are_not_counted() -> PatchedPlaces:
@@ -241,12 +241,9 @@ def older_ends_newer_pending() -> PatchedPlaces:
 
 
 def ends_of_the_same_day() -> PatchedPlaces:
-    right = reply_checks.claim_faults
+    right = reply_checks._is_possible_end
 
-    def strict(claim: Any, conflicts: Any) -> Iterator[str]:
-        yield from right(claim, conflicts)
-        for label, known in claim.targets:
-            if claim.action in ("REPLACE", "RETRACT", "EXPIRE") and claim.ended_at and claim.ended_at < known.true_from:
-                yield f"ended_at lies before K{label} began"
+    def strict(claim: Any, said_at: Any) -> bool:
+        return right(claim, said_at) and not any(claim.ended_at < known.true_from for known in claim.known)
 
-    return [(resolve_prompt, "claim_faults", strict)]
+    return [(reply_checks, "_is_possible_end", strict)]
