@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality understanding dialogues natural recall screens lint format generate lock clean hostile
+.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality understanding model recordings model-rival dialogues natural recall screens lint format generate lock clean hostile
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -83,6 +83,15 @@ quality: $(STAMP) ## decide labelled conflicts; PROVIDER=openai SPLIT=dev|test R
 understanding: $(STAMP) ## what is understood of labelled dialogues; PROVIDER=, SPLIT=, RECORD=, REPLAY=, ARGS= as for quality
 	@$(BIN)/python -m tests.quality.understanding --provider $(or $(PROVIDER),offline) --split $(or $(SPLIT),all) \
 	  $(if $(RECORD),--record $(RECORD)) $(if $(REPLAY),--replay $(REPLAY)) $(ARGS)
+
+model: $(STAMP) ## the conversation of the demo with a real language model (1.1 GB, once), into docs/model.md
+	@$(BIN)/python -m scripts.model_demo
+
+recordings: $(STAMP) ## ask a real model what tests/quality/replies lacks; SPLIT=dev|test, ARGS="--minutes 30"
+	@$(BIN)/python -m scripts.model_recordings $(if $(SPLIT),--split $(SPLIT)) $(ARGS)
+
+model-rival: $(STAMP) $(RIVAL_STAMP) ## the same cases with mem0 on the same model, for docs/model.md
+	@$(BIN)/python -m scripts.model_recordings --rival $(ARGS)
 
 dialogues: $(STAMP) ## entities, calls and speakers of recorded dialogues; ARGS=--write-docs
 	@$(BIN)/python -m tests.quality.recorded $(ARGS)

@@ -128,8 +128,9 @@ class KnownEntity(Record):
     """An entity with its names, the first of them its own; `subject_of` are the asked facts that are about it.
 
     `hidden` are names that readers are not shown, as all facts that gave them were taken back. The entity is found by
-    a hidden name, and gets it again where it is said again. `near` are the keys of the names that were looked up by
-    their vectors and are near one of its names.
+    a hidden name, and gets it again where it is said again. `bearers` are, where entities were merged into it, its
+    names with the entity that each was given to. `near` are the keys of the names that were looked up by their vectors
+    and are near one of its names.
     """
 
     entity_id: UUID
@@ -137,6 +138,7 @@ class KnownEntity(Record):
     type: EntityType
     aliases: tuple[Alias, ...]
     hidden: tuple[Alias, ...] = ()
+    bearers: tuple[tuple[UUID, Alias], ...] = ()
     possible_twins: tuple[UUID, ...] = ()
     subject_of: tuple[UUID, ...] = ()
     near: tuple[Text, ...] = ()

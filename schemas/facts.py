@@ -144,7 +144,8 @@ class Candidate(Record):
 
     One that is `ended` was true until `true_to`; only a statement that was made before that is compared with it.
 
-    `similarity` is cosine, -1..1; `said_at` is when any turn said it last. `challenged_by` names the pending facts that
+    `similarity` is cosine, -1..1; `said_at` is when any turn said it last; `metadata` are its own, or those of its
+    source. `challenged_by` names the pending facts that
     would overwrite this one, or what it was before it was merged or corrected. `subject_relation` says whether it is
     about the entity that the new one is about, as entities tell: the same, another one, or a possible twin.
     """
@@ -170,6 +171,10 @@ class Candidate(Record):
     action_hint: ActionHint = Field(default="new", exclude_if=lambda hint: hint == "new")
     event_time: Timestamp | None = None
     said_at: Timestamp | None = None
+    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
+    importance: Fraction = DEFAULT_IMPORTANCE
+    importance_category: ImportanceCategory | None = None
+    metadata: Metadata = Field(default_factory=dict, exclude_if=lambda metadata: not metadata)
     challenged_by: tuple[UUID, ...] = ()
     subject_relation: Literal["same", "other", "twin"] | None = Field(
         default=None, exclude_if=lambda relation: relation is None

@@ -4,7 +4,7 @@ Known facts, entities, their events, replies and background.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -427,13 +427,15 @@ class StoredRelation:
 class LinkedFact:
     """The entities that a known fact names, as they are now, and the relations that it states between them.
 
-    `links` are entities with their roles, the subject first. `entities` are all that links and relations name, the
-    owners of their ties among them.
+    `links` are entities with their roles, the subject first; of an entity into which others were merged `bearers` has
+    the one that the fact named. `entities` are all that links and relations name, the owners of their ties among them.
     """
 
     fact_id: UUID
+    text: str
     subject: str | None
     true_from: datetime
     links: Sequence[tuple[UUID, Role]]
     relations: Sequence[StoredRelation]
     entities: Mapping[UUID, KnownEntity]
+    bearers: Mapping[UUID, UUID] = field(default_factory=dict)

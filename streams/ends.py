@@ -7,7 +7,7 @@ the facts that an undo opens again.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from mnemolog.schemas.entities import KnownEntity
@@ -22,8 +22,10 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import OPEN_STATUSES, Candidate, ExtractedFact, MovedEnd, Reversal
 from mnemolog.schemas.policy import EffectivePolicy
+from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.schemas.stored import EndedFact, StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
+from mnemolog.streams.merges import candidate_of
 from mnemolog.streams.text.differences import EntityRelation, SubjectRelation, relate_names
 
 
@@ -31,7 +33,6 @@ from mnemolog.streams.text.differences import EntityRelation, SubjectRelation, r
 class EndRules:
     """When the ends move (`at`), the rules of keys and names, and which facts stay ended (`stays_ended`).
 
-    `may_end` says whether no guard keeps a statement of a confidence from ending a known fact.
     `subject_of` gives the entity that the new fact of an event is about, where its source names it. Where the events
     change entities, `subjects` has whom facts are about then, and `parted` are facts that others than their enders
     are about.
@@ -41,10 +42,34 @@ class EndRules:
     policy: EffectivePolicy = field(default_factory=EffectivePolicy)
     user_names: tuple[str, ...] = ()
     stays_ended: Callable[["Value"], bool] = lambda _: False
-    may_end: Callable[[float, StoredFact], bool] = lambda _confidence, _known: True
     subject_of: Callable[[MemoryEvent], KnownEntity | None] = lambda _: None
     subjects: Mapping[UUID, KnownEntity | None] = field(default_factory=dict)
     parted: Mapping[UUID, UUID] = field(default_factory=dict)
+
+
+DOUBTFUL_BELOW: Final = 0.50
+"""Confidence below which a statement cannot end a certain fact, and a merged fact is not more certain (Mem Skill)."""
+GUARDS_OF_CONFIDENCE: Final[tuple[Guard, ...]] = ("human_word", "high_confidence", "high_risk", "low_confidence")
+
+
+def guard_against(verdict: Verdict, confidence: float, known: Candidate, policy: EffectivePolicy) -> Guard | None:
+    """The guard that keeps a statement of this confidence from ending a known fact; None where it may.
+
+    A fact that waits for a confirmation is guarded only where it is a human's word.
+    """
+    if known.authority == "human":
+        return "human_word"
+    if known.status == "pending_confirmation":
+        return None
+    is_sure, is_known_surely = (one >= policy.confirm_below for one in (confidence, known.confidence))
+    is_risky = policy.is_high_risk(known.categories, known.key)
+    if verdict == "CONTRADICT" and is_known_surely and (is_risky or not is_sure):
+        return "high_confidence"
+    if is_risky and not is_sure:
+        return "high_risk"
+    if is_sure or verdict == "MERGE":
+        return None
+    return "low_confidence" if confidence < DOUBTFUL_BELOW and is_known_surely else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,11 +319,16 @@ class _CommitEnds:
                 yield from self._ends_at(since, older, new.fact_id)
 
     def _may_end(self, value: Value, older: Value) -> bool:
-        """Whether a value ends an older value without a question: certainly of its slot, and no guard applies."""
-        if same_value(older.fact, value.fact) or values_relation(older, value, self._rules) != "same":
+        """Whether a value ends another value without a question."""
+        return not same_value(older.fact, value.fact) and self._takes_place(value, older)
+
+    def _takes_place(self, value: Value, older: Value) -> bool:
+        """Whether a value is certainly of the slot of an older one, and no guard keeps it from ending that."""
+        if values_relation(older, value, self._rules) != "same":
             return False
         stored = self._known.get(older.fact_id)
-        return stored is None or self._rules.may_end(value.confidence, stored)
+        guarded = stored and guard_against("REPLACE", value.confidence, candidate_of(stored), self._rules.policy)
+        return guarded is None
 
     def _ends_at(self, since: datetime, values: Iterable[Value], ended_by: UUID) -> Iterator[MovedEnd]:
         """The values that were known to hold until after `since` end then."""
@@ -401,14 +431,14 @@ class _CommitEnds:
             if (
                 taker.fact.valid_until is None
                 and taker.true_from > value.true_from
-                and (is_version or values_relation(value, taker, self._rules) == "same")
+                and (is_version or self._takes_place(taker, value))
             ):
                 yield End(taker.true_from, taker.fact_id)
 
     def _newer_value(self, value: Value, fact_id: UUID | None) -> Value | None:
-        """The other fact, if it is certainly a value of the same slot and is not closed by this commit."""
+        """The other fact, if it takes the place of the value and is not closed by this commit."""
         newer = self._values.get(fact_id) if fact_id is not None else None
-        if newer is None or newer.fact_id in self._closed or values_relation(value, newer, self._rules) != "same":
+        if newer is None or newer.fact_id in self._closed or not self._takes_place(newer, value):
             return None
         return newer
 

@@ -198,9 +198,11 @@ class DueSummaries:
         changed = Counter(entity_id for event in linked for entity_id in {link.entity_id for link in event.links})
         if ended := {fact_id for event in commit.events for fact_id in event.ended_ids}:
             changed += Counter(await self.facts.named_by(list(ended)))
-        before = await self.facts.changed_facts(list(changed)) if changed else {}
-        every = rules.summary_changes
-        due = [one for one, count in changed.items() if (before[one] + count) // every > before[one] // every]
+        known = await self.facts.changed_facts(list(changed)) if changed else {}
+        before, more, every = dict(known.values()), Counter[UUID](), rules.summary_changes
+        for entity_id, count in changed.items():
+            more[known[entity_id][0]] += count
+        due = [one for one, count in more.items() if (before[one] + count) // every > before[one] // every]
         for place, entity_id in enumerate(due[:MAX_DUE]):
             await self.publish(
                 Command(

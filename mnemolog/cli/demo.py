@@ -209,11 +209,11 @@ def _check(condition: bool, failure: str) -> None:
 
 async def run_demo(keep: Path | None, *, as_json: bool) -> int:
     """Run all steps; the exit code. Raises `DemoError` and what a step fails with."""
-    with _data_folder(keep) as folder:
+    with data_folder(keep) as folder:
         settings = load_settings(kafka=None, postgres=None, topic_prefix="", data_dir=folder, metrics_port=0)
         configure_logs("error", settings.log_format)
         try:
-            async with stop_on_signals() as stop, _all_in_one(settings, stop, kept=bool(keep)) as servers:
+            async with stop_on_signals() as stop, all_in_one(settings, stop, kept=bool(keep)) as servers:
                 await cancel_on_stop(stop, Demo(settings, servers, as_json=as_json).run())
         except StopRequested:
             return INTERRUPTED
@@ -233,7 +233,7 @@ async def run_demo(keep: Path | None, *, as_json: bool) -> int:
 
 
 @asynccontextmanager
-async def _all_in_one(settings: Settings, stop: asyncio.Event, *, kept: bool) -> AsyncIterator[ServerAddresses]:
+async def all_in_one(settings: Settings, stop: asyncio.Event, *, kept: bool) -> AsyncIterator[ServerAddresses]:
     """Everything that `mnemolog up` runs. Raises `StopRequested` when `stop` is set before it is ready.
 
     Data that is not `kept` is not made safe against a loss of power, which takes seconds.
@@ -256,7 +256,7 @@ async def _all_in_one(settings: Settings, stop: asyncio.Event, *, kept: bool) ->
 
 
 @contextmanager
-def _data_folder(keep: Path | None) -> Iterator[Path]:
+def data_folder(keep: Path | None) -> Iterator[Path]:
     if keep:
         yield keep
         return

@@ -54,7 +54,8 @@ END AS excerpt,
 f.authority,
 {unresolved} AS unresolved,
 f.single_valued, f.action_hint, f.event_time,
-{said_at} AS said_at
+{said_at} AS said_at,
+f.value_json, f.importance, f.importance_category, f.metadata
 
 -- name: find_candidates
 -- Per turn and new fact of it, in one round trip for all and in exactly the turn's scope: the nearest active or pending

@@ -108,6 +108,7 @@ tied AS (
     WHERE {{in_scope n}}
         AND n.current_id IS NOT NULL
         AND n.kind = 'tie'
+        AND n.shown IS NOT NULL
         AND n.head = ANY(%(heads)s::text [])
     GROUP BY n.current_id
     ORDER BY bool_or(n.current_key = ANY(%(keys)s::text [])) DESC, max(n.recorded_at) DESC, n.current_id
@@ -159,9 +160,9 @@ SELECT
         ORDER BY twins.since, twins.twin_id
     ) AS possible_twins,
     ARRAY(
-        SELECT jsonb_build_array(jsonb_build_object('text', n.alias, 'kind', n.kind, 'key', n.current_key), n.shown IS NULL)
+        SELECT jsonb_build_array(jsonb_build_object('text', n.alias, 'kind', n.kind, 'key', n.current_key), n.shown IS NULL, n.entity_id)
         FROM entity_aliases AS n
-        WHERE n.current_id = e.entity_id
+        WHERE n.current_id = e.entity_id AND (n.kind <> 'tie' OR n.shown IS NOT NULL)
         ORDER BY n.recorded_at, n.place, n.kind, n.key
         LIMIT %(aliases)s
     ) AS aliases,

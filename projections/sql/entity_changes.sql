@@ -115,11 +115,12 @@ WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 -- name: given_aliases
 -- All names of these entities, and whether what told of them was not undone: a fact of their source that names the
 -- entity, or, where none of it does, any fact of it; and of what a repetition told, the repetition. A fact that named the
--- entity by this proper name alone, before what told it was undone, has said it anew. Later ones tell it themselves.
+-- entity by this proper name alone, or by this tie, before what told it was undone, has said it anew. Later ones tell it
+-- themselves.
 SELECT
     a.entity_id, a.kind, a.key, a.alias, a.place, a.event_id, a.log_offset, a.is_own,
     teller.holds OR (
-        a.kind = 'name' AND EXISTS (
+        a.kind <> 'user' AND EXISTS (
             SELECT
             FROM fact_entities AS link
             INNER JOIN facts AS f ON link.fact_id = f.fact_id
@@ -131,7 +132,7 @@ SELECT
                 AND has_name(again.words, a.alias)
                 AND NOT EXISTS (
                     SELECT FROM entity_aliases AS other
-                    WHERE other.entity_id = a.entity_id AND other.key <> a.key AND has_name(again.words, other.alias)
+                    WHERE a.kind = 'name' AND other.entity_id = a.entity_id AND other.key <> a.key AND has_name(again.words, other.alias)
                 )
         )
     ) AS is_said

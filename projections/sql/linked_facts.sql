@@ -17,10 +17,17 @@ WITH RECURSIVE parts AS (
         )
 )
 SELECT
-    f.fact_id, f.subject, f.true_from,
+    f.fact_id, f.text, f.subject, f.true_from,
     ARRAY(
-        SELECT jsonb_build_object('entity_id', named.entity_id, 'role', link.role)
-        FROM (SELECT DISTINCT current_id, role FROM fact_entities WHERE fact_id = f.fact_id) AS link
+        SELECT jsonb_build_object('entity_id', named.entity_id, 'role', link.role, 'bearer_id', link.bearer_id)
+        FROM (
+            SELECT
+                said.current_id, said.role,
+                min(coalesce(said.moved_to, said.entity_id)::text)::uuid AS bearer_id
+            FROM fact_entities AS said
+            WHERE said.fact_id = f.fact_id
+            GROUP BY said.current_id, said.role
+        ) AS link
         INNER JOIN entities AS named ON link.current_id = named.entity_id
         WHERE named.status = 'active'
         ORDER BY link.role DESC, named.recorded_at, named.ordinal, named.entity_id -- the subject first

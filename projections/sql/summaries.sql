@@ -35,20 +35,22 @@ FROM entity_changes
 WHERE event = 'entity_summarised' AND entity_ids[1] = %(entity_id)s;
 
 -- name: changed_facts
--- For each of these entities how many facts have changed since its summary; all its active facts where it has no
--- summary.
+-- For each of these entities what it is after merges, and how many facts of that have changed since its summary; all its
+-- active facts where it has no summary.
 SELECT
-    asked.entity_id,
+    asked.entity_id, now_is.entity_id,
     coalesce(
-        (SELECT shown.changed FROM summary_of_entity(asked.entity_id) AS shown),
+        (SELECT shown.changed FROM summary_of_entity(now_is.entity_id) AS shown),
         (
             SELECT count(DISTINCT f.fact_id)
             FROM fact_entities AS link
             INNER JOIN facts AS f ON link.fact_id = f.fact_id
-            WHERE link.current_id = asked.entity_id AND f.status = 'active'
+            WHERE link.current_id = now_is.entity_id AND f.status = 'active'
         )
     ) AS changed
-FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id);
+FROM unnest(%(entity_ids)s::uuid []) AS asked (entity_id)
+LEFT JOIN entities AS e ON asked.entity_id = e.entity_id
+CROSS JOIN LATERAL coalesce(e.head_id, asked.entity_id) AS now_is (entity_id);
 
 -- name: entities_named_by
 -- The entities that these facts name, with how many of the facts do.

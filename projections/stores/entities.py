@@ -116,17 +116,19 @@ class EntityStore(Store):
         for entity_id, name, kind, twins, aliases, subject_of, near in await self._rows(
             "entities_of_heads", parameters
         ):
-            named = [(Alias(**alias), is_hidden) for alias, is_hidden in aliases]
-            shown = {(alias.kind, alias.key) for alias, is_hidden in named if not is_hidden}
-            hidden = (alias for alias, _ in named if alias.head in heads and (alias.kind, alias.key) not in shown)
+            named = [(Alias(**alias), is_hidden, UUID(bearer)) for alias, is_hidden, bearer in aliases]
+            shown = {(alias.kind, alias.key) for alias, is_hidden, _ in named if not is_hidden}
+            hidden = (alias for alias, *_ in named if alias.head in heads and (alias.kind, alias.key) not in shown)
+            bearers = tuple((bearer, alias) for alias, _, bearer in named)
             found.append(
                 KnownEntity(
                     entity_id=entity_id,
                     name=name,
                     type=kind,
                     possible_twins=tuple(twins),
-                    aliases=tuple(alias for alias, _ in named),
+                    aliases=tuple(alias for alias, *_ in named),
                     hidden=tuple(hidden),
+                    bearers=bearers if any(bearer != entity_id for bearer, _ in bearers) else (),
                     subject_of=tuple(subject_of),
                     near=tuple(near),
                 )
@@ -245,12 +247,13 @@ class EntityStore(Store):
             facts=tuple(SummaryFact(fact_id=row[0], text=row[1], true_from=row[2]) for row in rows),
             total=rows[0][3] if rows else 0,
             versions=versions[0][0],
-            changed=changed[entity_id],
+            changed=changed[entity_id][1],
         )
 
-    async def changed_facts(self, entity_ids: Sequence[UUID]) -> dict[UUID, int]:
-        """How many facts of each entity have changed since its summary; without one all that are active."""
-        return dict(await self._rows("changed_facts", {"entity_ids": list(entity_ids)}))
+    async def changed_facts(self, entity_ids: Sequence[UUID]) -> dict[UUID, tuple[UUID, int]]:
+        """What each entity is after merges, and how many facts have changed since its summary; without one all."""
+        rows = await self._rows("changed_facts", {"entity_ids": list(entity_ids)})
+        return {asked: (entity_id, changed) for asked, entity_id, changed in rows}
 
     async def named_by(self, fact_ids: Sequence[UUID]) -> dict[UUID, int]:
         """How many of these facts name each entity; entities that no fact names are left out."""

@@ -477,9 +477,11 @@ class FactStore(Store):
         return {
             fact_id: LinkedFact(
                 fact_id=fact_id,
+                text=text,
                 subject=subject,
                 true_from=true_from,
                 links=[(UUID(link["entity_id"]), link["role"]) for link in links],
+                bearers={UUID(link["entity_id"]): UUID(link["bearer_id"]) for link in links},
                 relations=[
                     StoredRelation(
                         subject_id=UUID(said["subject_id"]),
@@ -493,7 +495,7 @@ class FactStore(Store):
                 ],
                 entities=entities,
             )
-            for fact_id, subject, true_from, links, relations in rows
+            for fact_id, text, subject, true_from, links, relations in rows
         }
 
     async def promotable_facts(

@@ -135,14 +135,14 @@ ENTITY_BATCH: Final = 500
 _DERIVED: Final = ("name", "type", "status", "merged_into")
 
 
-async def refresh_entities(connection: RowConnection, changes: Changes) -> None:
-    """Derive the entities anew that these changes affect, and what readers see of them."""
+async def refresh_entities(connection: RowConnection, changes: Changes, hidden: Sequence[UUID]) -> None:
+    """Derive the entities anew that these changes affect, and what readers see of them; `hidden` is of `hide_facts`."""
     aliases = [row for row in changes.entities if isinstance(row, AliasRow)]
     links = [row for row in changes.entities if isinstance(row, LinkRow)]
     touched = {row.entity_id for row in aliases}
     if affected := await _affected(connection, changes):
         touched.update(await derive_entities(connection, sorted(affected)))
-    if hidden := await _hide_facts(connection, changes):
+    if hidden:
         touched.update(await _ids(connection, "named_by_facts", fact_ids=hidden))
     if repeated := [row.entity_id for row in aliases if row.repeated_fact_id and row.alias.kind == "tie"]:
         await connection.execute(_CHANGES["update_ties"], {"entity_ids": repeated})
@@ -169,7 +169,7 @@ async def _affected(connection: RowConnection, changes: Changes) -> set[UUID]:
     return affected
 
 
-async def _hide_facts(connection: RowConnection, changes: Changes) -> list[UUID]:
+async def hide_facts(connection: RowConnection, changes: Changes) -> list[UUID]:
     """Keep `is_hidden` of facts; gives the facts in which it changed.
 
     A fact is hidden with the facts that took its place: the change goes from each to those that it followed.

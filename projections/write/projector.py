@@ -1,6 +1,6 @@
 """Writes batches of commits to the tables, rows and offset in one transaction, and counts what changed."""
 
-from collections import Counter
+from collections import Counter as CounterOf
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from time import perf_counter
 from typing import Any, Final
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor
+from prometheus_client import Counter
+from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
 from mnemolog.common.logs import get_logger
@@ -19,7 +20,7 @@ from mnemolog.projections.database import Pool, RowConnection, Store, fetch_rows
 from mnemolog.projections.errors import CommitTimeoutError, LogChangedError, LogGapError, ProjectionError
 from mnemolog.projections.faults import fault_of
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.entity_writer import count_entities, refresh_entities
+from mnemolog.projections.write.entity_writer import count_entities, hide_facts, refresh_entities
 from mnemolog.projections.write.fold import FoldState, fold, reject_record
 from mnemolog.projections.write.row_writer import copy_rows, load_state, refresh_profiles, update_rows
 from mnemolog.projections.write.rows import Changes, LogPosition, merge_changes
@@ -65,33 +66,8 @@ Records = Mapping[int, Sequence[LogRecord]]
 """Per partition of the log some consecutive records."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CarriedOut:
-    """How many overwrites of one kind, proposed by `by` with this model and prompt, a batch has carried out."""
-
-    event: str
-    by: str
-    model: str
-    prompt_version: str
-    overwrites: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenBack:
-    """How many overwrites that a model proposed with a prompt a batch has taken back, and how."""
-
-    how: str
-    model: str
-    prompt_version: str
-    overwrites: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchOverwrites:
-    """The overwrites of a batch, as the view `overwrites` has them."""
-
-    carried_out: tuple[CarriedOut, ...] = ()
-    taken_back: tuple[TakenBack, ...] = ()
+OverwriteCounts = list[tuple[Counter, dict[str, Any], int]]
+"""Of a batch the overwrites carried out or taken back, by the view `overwrites`: metric, labels, number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +80,7 @@ class BatchResult:
     next_offsets: Mapping[int, int]
     changes: Changes
     skipped: int
-    overwrites: BatchOverwrites
+    overwrites: OverwriteCounts
 
 
 class Projector(Store):
@@ -215,10 +191,7 @@ class _BatchWriter:
             next_offsets={**first.next_offsets, **second.next_offsets},
             changes=merge_changes([first.changes, second.changes]),
             skipped=first.skipped + second.skipped,
-            overwrites=BatchOverwrites(
-                carried_out=first.overwrites.carried_out + second.overwrites.carried_out,
-                taken_back=first.overwrites.taken_back + second.overwrites.taken_back,
-            ),
+            overwrites=first.overwrites + second.overwrites,
         )
 
     async def _end_single(self, reading: ParsedRecord, error: Exception) -> BatchResult:
@@ -234,7 +207,7 @@ class _BatchWriter:
         async with self.connection.transaction():
             next_offsets = await _locked_offsets(await _lock(self.connection, [reading]))
             if not _new_records(next_offsets, [reading]):
-                return _all_applied_before(next_offsets, 1)
+                return BatchResult(next_offsets=next_offsets, changes=Changes(), skipped=1, overwrites=[])
             return await _write(self.connection, next_offsets, [reading], changes, 0, write_rows=self.write_rows)
 
 
@@ -251,7 +224,7 @@ async def _project_in_transaction(
         repeats = [one for one in readings if one.position.offset < next_offsets[one.position.partition]]
         await _check_repeats(connection, repeats)
         if not fresh:
-            return _all_applied_before(next_offsets, len(readings))
+            return BatchResult(next_offsets=next_offsets, changes=Changes(), skipped=len(readings), overwrites=[])
         changes = fold_batch(state, fresh)
         return await _write(connection, next_offsets, fresh, changes, len(repeats), write_rows=write_rows)
 
@@ -285,9 +258,10 @@ async def _write(
     async with connection.pipeline():
         await move_partitions(connection, moved)
         await update_rows(connection, changes)
-        changed = dict.fromkeys(scope_columns(row.commit.scope) for row in changes.events)
-        await refresh_profiles(connection, list(changed))
-    await refresh_entities(connection, changes)
+    hidden = await hide_facts(connection, changes)
+    changed = dict.fromkeys(scope_columns(row.commit.scope) for row in changes.events)
+    await refresh_profiles(connection, list(changed))
+    await refresh_entities(connection, changes, hidden)
     overwrites = await read_overwrites(connection, changes)
     return BatchResult(next_offsets={**next_offsets, **moved}, changes=changes, skipped=repeated, overwrites=overwrites)
 
@@ -296,10 +270,6 @@ async def move_partitions(connection: RowConnection, next_offsets: Mapping[int, 
     """Advance the offsets of partitions, in the transaction of the rows."""
     moved = {"partitions": list(next_offsets), "next_offsets": list(next_offsets.values())}
     await connection.execute(_SQL["move_partitions"], moved)
-
-
-def _all_applied_before(next_offsets: Mapping[int, int], records: int) -> BatchResult:
-    return BatchResult(next_offsets=next_offsets, changes=Changes(), skipped=records, overwrites=BatchOverwrites())
 
 
 async def _lock(connection: RowConnection, readings: Sequence[ParsedRecord]) -> AsyncCursor[TupleRow]:
@@ -354,32 +324,29 @@ _COUNTED_EVENTS: Final = OVERWRITE_EVENTS | {"pending_confirmed", "pending_rejec
 _OVERWRITES_SQL: Final = queries("overwrites")
 
 
-async def read_overwrites(connection: AsyncConnection[TupleRow], changes: Changes) -> BatchOverwrites:
+async def read_overwrites(connection: RowConnection, changes: Changes) -> OverwriteCounts:
     """The overwrites of `changes`, which are in the tables already; most batches have none and ask nothing."""
     event_ids = [row.event.event_id for row in changes.events if row.event.event in _COUNTED_EVENTS]
     if not event_ids:
-        return BatchOverwrites()
-    asked: dict[str, Any] = {"event_ids": event_ids}
-    return BatchOverwrites(
-        carried_out=tuple(await fetch_rows(connection, CarriedOut, _OVERWRITES_SQL["carried_out"], asked)),
-        taken_back=tuple(await fetch_rows(connection, TakenBack, _OVERWRITES_SQL["taken_back"], asked)),
-    )
+        return []
+    counters = {"carried_out": metrics.OVERWRITES, "taken_back": metrics.OVERWRITES_TAKEN_BACK}
+    return [
+        (counter, row, row.pop("overwrites"))
+        for query, counter in counters.items()
+        for row in await fetch_rows(connection, dict, _OVERWRITES_SQL[query], {"event_ids": event_ids})
+    ]
 
 
-def count_changes(changes: Changes, overwrites: BatchOverwrites, now: datetime) -> None:
+def count_changes(changes: Changes, overwrites: OverwriteCounts, now: datetime) -> None:
     """Count what has been committed to the tables; `now` is when it was seen there."""
-    for outcome, number in Counter(row.commit.outcome for row in changes.commits).items():
+    for outcome, number in CounterOf(row.commit.outcome for row in changes.commits).items():
         metrics.COMMITS.labels(outcome=outcome).inc(number)
-    for (event, by), number in Counter((row.event.event, row.event.decision.by) for row in changes.events).items():
+    for (event, by), number in CounterOf((row.event.event, row.event.decision.by) for row in changes.events).items():
         metrics.EVENTS.labels(event=event, by=by).inc(number)
-    for reason, number in Counter(row.reason for row in changes.rejections).items():
+    for reason, number in CounterOf(row.reason for row in changes.rejections).items():
         metrics.REJECTIONS.labels(reason=reason).inc(number)
-    for done in overwrites.carried_out:
-        labels = {"model": done.model, "prompt_version": done.prompt_version}
-        metrics.OVERWRITES.labels(event=done.event, by=done.by, **labels).inc(done.overwrites)
-    for back in overwrites.taken_back:
-        labels = {"model": back.model, "prompt_version": back.prompt_version}
-        metrics.OVERWRITES_TAKEN_BACK.labels(how=back.how, **labels).inc(back.overwrites)
+    for counter, labels, number in overwrites:
+        counter.labels(**labels).inc(number)
     count_entities(changes)
     metrics.STALE.inc(sum(row.stale for row in changes.events))
     for commit in (row.commit for row in changes.commits):

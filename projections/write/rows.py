@@ -201,11 +201,10 @@ class SettlementRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRow:
-    """An overwrite that is held back; `settlement_row` where the same changes settle it."""
+    """An overwrite that is held back."""
 
     commit: Commit
     event: FactPending
-    settlement_row: SettlementRow | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,10 +263,7 @@ class ScopeIncrement:
 
 @dataclass(slots=True, kw_only=True)
 class Changes:
-    """What one or many commits do to the tables. `updates` are known facts with their new states.
-
-    `settlements` are about facts that were pending before.
-    """
+    """What one or many commits do to the tables. `updates` are known facts with their new states."""
 
     commits: list[CommitRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
@@ -291,11 +287,7 @@ class Changes:
             if known is not None and known.state is not new.state:
                 self.facts[place] = replace(new, state=known.state)
         self.updates = list(updates.values())
-        settlements = {settled.fact_id: settled for settled in self.settlements}
-        for place, held in enumerate(self.pending):
-            if (settled := settlements.pop(held.event.fact.fact_id, None)) is not None:
-                self.pending[place] = replace(held, settlement_row=settled)
-        self.settlements = list(settlements.values())
+        self.settlements = list({settled.fact_id: settled for settled in self.settlements}.values())
         self.undone = list({row.event_id: row for row in self.undone}.values())
         self.policies = list({row.scope: row for row in self.policies}.values())
         increments: dict[ScopeColumns, ScopeIncrement] = {}

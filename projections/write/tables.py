@@ -270,13 +270,6 @@ FACT_RELATIONS: Final = Table[RelationRow](
 )
 
 
-def _of_settlement(name: str) -> Callable[[PendingRow], Any]:
-    """A column of the settlement of a row, where the same changes settle it."""
-    return lambda row: (
-        getattr(row.settlement_row, name) if row.settlement_row and row.settlement_row.settlement else None
-    )
-
-
 PENDING_CONFIRMATIONS: Final = Table[PendingRow](
     "pending_confirmations",
     [
@@ -290,9 +283,6 @@ PENDING_CONFIRMATIONS: Final = Table[PendingRow](
         ("guard", "text", "event.guard"),
         ("needs_human", "bool", "event.needs_human"),
         ("since", "timestamptz", "commit.decided_at"),
-        ("settled_at", "timestamptz", _of_settlement("at")),
-        ("settlement", "text", _of_settlement("settlement")),
-        ("settled_by", "uuid", _of_settlement("event_id")),
     ],
 )
 SETTLEMENTS: Final = Table[SettlementRow](

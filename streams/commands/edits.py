@@ -1,13 +1,12 @@
 """Commands with a text: update, correct, resolve and import; values that follow from the new text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 from typing import Any, Final, Literal
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.base import normalise
 from mnemolog.schemas.command import CommandPayload, Correct, Delete, Edit, Import, Resolve, Update, named_facts
 from mnemolog.schemas.events import (
     ConflictResolved,
@@ -42,6 +41,7 @@ from mnemolog.streams.commands.context import (
     unresolved_fault,
 )
 from mnemolog.streams.ends import EndRules, same_value, slot_relation, tells_end_of
+from mnemolog.streams.merges import candidate_of, fill_one_slot, merged, says_more
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import NEGATIONS
 
@@ -300,12 +300,11 @@ def _new_version(
 
 
 def _facts_merged(context: CommandContext, parents: Sequence[StoredFact], embedded_text: EmbeddedFact) -> FactsMerged:
-    """One fact of all: true since the first of them was, as certain as the most certain, human if one of them is.
+    """One fact with all that they have.
 
     Raises `CommandRefusedError` where facts that hold until different times, or of several slots, would become one.
     """
-    slots = {(parent.fact.key, normalise(parent.fact.value or "")) for parent in parents if parent.fact.key}
-    if len(slots) > 1:
+    if not fill_one_slot(parent.fact for parent in parents):
         filled = ", ".join(f"{parent.fact_id} {parent.fact.key or 'without a key'}" for parent in parents)
         detail = f"one fact holds one key and value ({filled}): use keep_both, or correct one of them first"
         raise CommandRefusedError("invalid_command", detail)
@@ -313,25 +312,13 @@ def _facts_merged(context: CommandContext, parents: Sequence[StoredFact], embedd
         terms = ", ".join(f"{parent.fact_id} {parent.fact.valid_until or 'without an end'}" for parent in parents)
         detail = f"they hold until different times ({terms}): use replace, contradict or keep_both"
         raise CommandRefusedError("invalid_command", detail)
-    unresolved = next((parent for parent in parents if parent.fact.key), parents[0])
-    edit = Edit(
-        fact_id=unresolved.fact_id,
-        text=embedded_text.fact.text,
-        key=unresolved.fact.key,
-        value=unresolved.fact.value or "",
-        metadata={name: value for parent in reversed(parents) for name, value in parent.metadata.items()},
-    )
-    fact = _new_version(context, 0, unresolved, edit, embedded_text)
-    common = {
-        "true_from": min(parent.true_from for parent in parents),
-        "confidence": max(parent.state.confidence for parent in parents),
-        "authority": "human" if any(parent.authority == "human" for parent in parents) else "extracted",
-    }
+    edit = Edit(fact_id=parents[0].fact_id, text=embedded_text.fact.text, value=parents[0].fact.value or "")
+    fact = merged(_new_version(context, 0, parents[0], edit, embedded_text), list(map(candidate_of, parents)))
     return FactsMerged(
         **context.event_fields(0, context.decision("human", "resolved it: merge", parents)),
         targets=tuple(parent.fact_id for parent in parents),
         statement=Statement(text=fact.text, excerpt=fact.text),
-        fact=fact.model_copy(update=common),
+        fact=fact,
     )
 
 
@@ -346,8 +333,8 @@ def import_fact(
 ) -> Events:
     """The fact is added, unless the scope has a fact of its text that differs in nothing that is given.
 
-    A fact of its text that says less goes on with what is given: a human's word, an earlier beginning, a key. Beside
-    another lasting value of its key it is unresolved: nobody has decided on the two.
+    A fact of its text that says less goes on with what is given. Beside another lasting value of its key it is
+    unresolved: nobody has decided on the two.
     """
     given = payload.fact
     stated = {name: getattr(given, name) for name in type(given).model_fields if name in ExtractedFact.model_fields}
@@ -361,15 +348,14 @@ def import_fact(
         vector=embedded.vector,
     )
     same = [stored for stored in known.values() if _may_be_same(stored, fact)]
-    if any(_says_no_less(stored, fact) for stored in same):
+    if any(_says_no_less(stored, fact, payload.metadata) for stored in same):
         return ()
     less = next((stored for stored in same if stored.is_open and stored.authority != "human"), None)
     if less is not None:
-        kept = {name: getattr(fact, name) or getattr(less.fact, name) for name in _COMPARED}
-        times = {"true_from": min(fact.true_from, less.true_from), "speaker": fact.speaker or less.speaker}
         fields = context.event_fields(0, context.decision("application", "imported it: it says more", [less]))
+        kept = {"speaker": fact.speaker or less.speaker, "valid_until": fact.valid_until or less.fact.valid_until}
+        fact = merged(fact.model_copy(update=kept | {"metadata": payload.metadata}), [candidate_of(less)])
         statement = Statement(text=fact.text, excerpt=fact.text)
-        fact = fact.model_copy(update=kept | times)
         return (FactsMerged(**fields, targets=(less.fact_id,), statement=statement, fact=fact),)
     beside = [stored for stored in known.values() if _are_rivals(fact, stored, rules)]
     decision = context.decision("application", "imported it", beside)
@@ -391,11 +377,12 @@ def _may_be_same(stored: StoredFact, fact: NewFact) -> bool:
     )
 
 
-def _says_no_less(stored: StoredFact, fact: NewFact) -> bool:
+def _says_no_less(stored: StoredFact, fact: NewFact, metadata: Mapping[str, Any]) -> bool:
     """Whether a stored fact that may be the same has everything that is given of the imported one."""
-    has = {name: getattr(stored.fact, name) for name in _COMPARED} | {"speaker": stored.speaker}
+    has = {"subject": stored.fact.subject, "event_time": stored.fact.event_time, "speaker": stored.speaker}
     is_given = all(getattr(fact, name) in (None, value) for name, value in has.items())
-    return is_given and stored.true_from <= fact.true_from and not (fact.authority == "human" != stored.authority)
+    is_earlier = fact.true_from < stored.true_from
+    return is_given and not is_earlier and not says_more(fact, fact.authority, metadata, candidate_of(stored))
 
 
 def _are_rivals(fact: NewFact, stored: StoredFact, rules: EndRules) -> bool:

@@ -1,6 +1,6 @@
 """Looks up the entities that the facts of a source may name, and makes the events that link the facts to them."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
@@ -33,6 +33,7 @@ from mnemolog.streams.entities.links import (
     sources_of,
     subject_link,
 )
+from mnemolog.streams.entities.names import read_name
 from mnemolog.streams.entities.questions import SHOWN_FACTS, DoubtfulNames, as_shown, doubtful_names, without_decided
 from mnemolog.streams.entities.resolver import (
     NO_KEYS,
@@ -218,22 +219,28 @@ def entity_events(
     for entity, _ in found.new.values():
         if entity.entity_id in needed:
             fields = entity.model_dump(include={"entity_id", "name", "type", "possible_twins"})
-            add(EntityRegistered, **fields, aliases=entity.aliases)
+            add(EntityRegistered, **fields, aliases=_as_said(found, entity.aliases))
     for one in found.resolver.added:
         if one.entity_id in needed:
             step, compared = one.finding.step, one.finding.compared_ids
-            add(EntityAliasAdded, entity_id=one.entity_id, alias=one.alias, step=step, compared=compared)
+            entity_id = found.registry.bearer(one.entity_id, one.alias.text) or one.entity_id
+            (alias,) = _as_said(found, [one.alias])
+            add(EntityAliasAdded, entity_id=entity_id, alias=alias, step=step, compared=compared)
     for fact_id, links in facts.links.items():
         if links:
-            add(FactLinked, fact_id=fact_id, links=links)
+            said = [one.model_copy(update={"entity_id": facts.bearers[fact_id, one.entity_id]}) for one in links]
+            add(FactLinked, fact_id=fact_id, links=tuple(said))
     for fact_id, relation in facts.each_relation():
         is_over = relation.ended_at is not None
+        subject_id, object_id = (
+            facts.bearers.get((fact_id, end), end) for end in (relation.subject_id, relation.object_id)
+        )
         add(
             RelationEnded if is_over else RelationStated,
             fact_id=fact_id,
-            subject_id=relation.subject_id,
+            subject_id=subject_id,
             predicate=relation.predicate.name,
-            object_id=relation.object_id,
+            object_id=object_id,
             inverse=relation.predicate.inverse,
             **({"ended_at": relation.ended_at} if is_over else {"strength": relation.strength}),
         )
@@ -253,11 +260,26 @@ def _entities_of(found: TurnEntities, facts: FactLinks) -> set[UUID]:
     waiting = list(complete)
     while waiting:
         for alias in aliases.get(waiting.pop(), ()):
-            # The key of a tie ends with the id of its owner.
-            if alias.kind == "tie" and (owner_id := UUID(alias.key.rpartition(" ")[2])) not in complete:
+            if (owner_id := _owner_of_tie(alias)) is not None and owner_id not in complete:
                 complete.add(owner_id)
                 waiting.append(owner_id)
     return complete
+
+
+def _as_said(found: TurnEntities, aliases: Iterable[Alias]) -> tuple[Alias, ...]:
+    """Aliases with each tie to the entity that its words name, whatever that was merged into."""
+    said = []
+    for alias in aliases:
+        owner_id, name = _owner_of_tie(alias), read_name(alias.text)
+        bearer = found.registry.bearer(owner_id, name.owner) if owner_id and name else None
+        key = alias.key.replace(str(owner_id), str(bearer)) if bearer else alias.key
+        said.append(alias.model_copy(update={"key": key}))
+    return tuple(said)
+
+
+def _owner_of_tie(alias: Alias) -> UUID | None:
+    """The entity to which an alias is a tie: its id ends the key."""
+    return UUID(alias.key.rpartition(" ")[2]) if alias.kind == "tie" else None
 
 
 def _merges_to_propose(found: TurnEntities, needed: set[UUID]) -> Iterator[ProposedMerge]:
@@ -295,7 +317,8 @@ def unlinked_names(found: TurnEntities | None, events: Sequence[AnyEntityEvent])
             compared=tuple(one for one in link.compared if one not in found.new),
         )
         for link in found.links
-        if link.entity_id not in linked and link.name is not None
+        if link.name is not None
+        and linked.isdisjoint((link.entity_id, found.registry.bearer(link.entity_id, link.name)))
     )
     names = {(one.name, one.reason): one for one in (*found.resolver.unlinked, *without_fact)}
     return tuple(names.values())[:MAX_UNLINKED]

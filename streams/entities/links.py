@@ -21,7 +21,7 @@ from mnemolog.schemas.events import FactContradicted, FactCorrected, FactPending
 from mnemolog.schemas.facts import ExtractedFact, NewFact
 from mnemolog.schemas.stored import LinkedFact
 from mnemolog.streams.entities.known_names import aliases_in_text, bare_name, known_names_in
-from mnemolog.streams.entities.names import SpokenName, name_key, read_name
+from mnemolog.streams.entities.names import SpokenName, name_key, read_name, ties_told
 from mnemolog.streams.entities.relations import StatedRelation, apply_same_as, relations_of
 from mnemolog.streams.entities.resolver import (
     NO_VECTORS,
@@ -305,10 +305,14 @@ MAX_FACT_RELATIONS: Final = 2 * MAX_RELATIONS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactLinks:
-    """The links and relations of facts, by the ids of the facts; a relation that is over has its end time."""
+    """The links and relations of facts, by the ids of the facts; a relation that is over has its end time.
+
+    Per fact and entity into which others were merged, `bearers` has the one of these that the fact names.
+    """
 
     links: Mapping[UUID, tuple[EntityLink, ...]] = field(default_factory=dict)
     relations: Mapping[UUID, tuple[StatedRelation, ...]] = field(default_factory=dict)
+    bearers: Mapping[tuple[UUID, UUID], UUID] = field(default_factory=dict)
 
     def each_relation(self) -> Iterator[tuple[UUID, StatedRelation]]:
         return ((fact_id, relation) for fact_id, stated in self.relations.items() for relation in stated)
@@ -341,6 +345,7 @@ class FactLinksBuilder:
         """The links and relations that these events add to facts; new entities are registered in the resolver."""
         all_links: dict[UUID, tuple[EntityLink, ...]] = {}
         all_relations: dict[UUID, tuple[StatedRelation, ...]] = {}
+        bearers: dict[tuple[UUID, UUID], UUID] = {}
         types = self._found.resolver.types
         for event in events:
             if (fact_id := event.told_id) is None:
@@ -353,10 +358,17 @@ class FactLinksBuilder:
                 link.model_copy(update={"type": types[link.entity_id]}) if link.entity_id in types else link
                 for link in links_once((*all_links.get(fact_id, ()), *links))[:MAX_LINKS]
             )
+            bearers |= {(fact_id, link.entity_id): self._bearer(event, link) for link in all_links[fact_id]}
             found = {one.key: one for one in all_relations.get(fact_id, ())}
             found |= {one.key: one for one in relations if one.key not in found}
             all_relations[fact_id] = tuple(found.values())[:MAX_FACT_RELATIONS]
-        return FactLinks(links=all_links, relations=all_relations)
+        return FactLinks(links=all_links, relations=all_relations, bearers=bearers)
+
+    def _bearer(self, event: MemoryEvent, link: EntityLink) -> UUID:
+        """The entity that the name of a link is of, whatever it was merged into; else the one that a source names."""
+        sources = (source.bearers.get(link.entity_id) for source in self._sources_of(event))
+        called = self._found.registry.bearer(link.entity_id, link.name)
+        return called or next(filter(None, sources), link.entity_id)
 
     def _of_new_fact(self, event: MemoryEvent, fact: NewFact) -> tuple[Sequence[EntityLink], Sequence[StatedRelation]]:
         sources = self._sources_of(event)
@@ -454,15 +466,19 @@ class FactLinksBuilder:
     def _relations(self, event: MemoryEvent, fact: NewFact, links: Sequence[EntityLink]) -> Iterator[StatedRelation]:
         """The relations of the statement, then those of the sources between entities that the new fact names.
 
-        A new text that denies the old one takes over only relations that are over. Two entities of a promoted fact may
-        be one entity here, which has no relation to itself.
+        A new text that denies the old one takes over only relations that are over; one that leaves out the word for a
+        tie, or has another one in its place, no such tie. Two entities of a promoted fact may be one entity here, which
+        has no relation to itself.
         """
         yield from self._found.relations_of_statement(event)
         linked = {link.entity_id for link in links}
         is_denial = fact.action_hint == "retract" and event.promoted_from is None
+        is_edit = self._is_edit or isinstance(event, FactCorrected)
         for source in self._sources_of(event):
             for relation in source.relations:
                 if relation.ended_at is None and is_denial:
+                    continue
+                if is_edit and relation.predicate in ties_told(source.text) - ties_told(fact.text):
                     continue
                 ends = [source.entities[entity_id] for entity_id in (relation.subject_id, relation.object_id)]
                 subject_id, object_id = (self._id_here(event, fact, source, end) for end in ends)

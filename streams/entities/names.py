@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
+from uuid import UUID
 
 from rapidfuzz.distance import OSA
 
@@ -17,9 +18,11 @@ from mnemolog.schemas.entities import (
     MAX_NAME,
     TIES,
     WORDS_AROUND_TIES,
+    Alias,
     EntityType,
     KnownEntity,
     name_head,
+    read_predicate,
 )
 from mnemolog.streams.text.patterns import tables
 from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters
@@ -229,6 +232,12 @@ def has_tie(text: str, tie: str) -> bool:
     return any(tie_of(match) == tie for match in _TIE_WORD.finditer(text))
 
 
+def ties_told(text: str) -> set[str]:
+    """The predicates of the ties for which a text has words: "spouse" for "wife", whoever the owner is."""
+    ties = (read_predicate(tie_of(match)) for match in _TIE_WORD.finditer(text))
+    return {read.predicate.name for read in ties if read is not None}
+
+
 def with_owner(name: str, subject: str | None) -> str:
     """A name without "my": what Alice calls "my brother Tom" is "Alice's brother Tom" in a fact with her as subject."""
     tie_and_name = next((words.partition(" ")[2] for _, words in ties_in(name)), None)
@@ -387,6 +396,28 @@ def are_first_names_alike(one: str, other: str) -> bool:
     if fewer != 1 or more == 1:
         return False
     return compare_names(words[0], others[0]) is not None
+
+
+def bearer_called(entity: KnownEntity, said: str) -> UUID | None:
+    """The entity that had this name before others were merged into `entity`; None where that is none or several."""
+    name = read_name(said) if entity.bearers else None
+    if name is None:
+        return None
+
+    def is_equal(alias: Alias) -> bool:
+        return alias.kind == "name" and name.key in (alias.key, alias.key.partition(" (")[0])
+
+    def is_tied(alias: Alias) -> bool:
+        return alias.kind == "tie" and alias.key.partition(" ")[0] == name.tie
+
+    def is_alike(alias: Alias) -> bool:
+        alike = relation_of_names(name.key, alias.key) or compare_names(name.key, alias.key)
+        return alias.kind == "name" and bool(name.key and alike)
+
+    for is_called in (is_equal, is_tied, is_alike):
+        if called := {bearer for bearer, alias in entity.bearers if is_called(alias)}:
+            return called.pop() if len(called) == 1 else None
+    return None
 
 
 def slip_heads(key: str) -> set[str]:

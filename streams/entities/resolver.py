@@ -37,6 +37,7 @@ from mnemolog.streams.entities.names import (
     TIE_TYPES,
     SpokenName,
     age_in,
+    bearer_called,
     forms_of,
     has_other_surname,
     is_other_full_name,
@@ -130,6 +131,11 @@ class EntityRegistry:
         entity = self._entities[entity_id]
         hidden = tuple(one for one in entity.hidden if (one.kind, one.key) != (alias.kind, alias.key))
         self.add(entity.model_copy(update={"aliases": (*entity.aliases, alias), "hidden": hidden}))
+
+    def bearer(self, entity_id: UUID, said: str | None) -> UUID | None:
+        """The entity that had a name before others were merged into this one; None where it is none or unknown."""
+        entity = self._entities.get(entity_id)
+        return bearer_called(entity, said) if entity is not None and said is not None else None
 
     def user(self) -> KnownEntity | None:
         """The entity of the user, None where it is not known yet; the first, if a log should have several."""
@@ -581,11 +587,17 @@ class NameResolver:
     def add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
         """Add an alias, unless readers see that the entity has it.
 
-        A name that another entity has stays with that entity; several entities may share a tie ("my brother"). Where a
-        model chose among several entities, the name is an alias of the chosen one within this source alone.
+        A name that another entity has stays with that entity; several entities may share a tie ("my brother"), and a
+        tie has each of its wordings ("my wife", "my wife Ana"): it holds while a fact says one. Where a model chose
+        among several entities, the name is an alias of the chosen one within this source alone.
         """
         shown = self.registry[entity_id].as_shown
-        if alias.key in shown.keys(alias.kind) or (alias.kind == "name" and alias.key in names_of(shown)):
+        if alias.kind == "name" and alias.key in {*shown.keys("name"), *names_of(shown)}:
+            return
+        if any(
+            (one.kind, one.key, one.text.casefold()) == (alias.kind, alias.key, alias.text.casefold())
+            for one in shown.aliases
+        ):
             return
         if alias.kind == "name" and (holders := self.registry.shown_of_name(alias.key)):
             if finding.step != "model":

@@ -16,7 +16,8 @@ from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Guard
 from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector, cosine_similarity
-from mnemolog.streams.ends import same_value
+from mnemolog.streams.ends import heirs, same_value
+from mnemolog.streams.merges import known_candidate
 from mnemolog.streams.resolution.guards import StatementContext, last_held, predates, statement_confidence
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import differences, same_terms, subjects_differ, texts_equivalent
@@ -122,8 +123,13 @@ def _tells_anew(matched: MatchedFact, known: Candidate, rules: TurnRules) -> boo
 
 
 def _tells_other_event(fact: ExtractedFact, known: Candidate, rules: TurnRules) -> bool:
-    """Whether two facts name two times, and are not one value of one slot, which may have begun at either."""
-    if fact.event_time is None or known.event_time is None or fact.event_time == known.event_time:
+    """Whether a fact names another time than a known one, and both are not one value of a slot, which goes on.
+
+    A known fact without a time is of the time when it was last said, or of one before.
+    """
+    if fact.event_time is None or fact.event_time == known.event_time:
+        return False
+    if known.event_time is None and fact.event_time <= last_held(known):
         return False
     return not (same_value(fact, known) and rules.slot_relation(fact, known) == "same")
 
@@ -206,7 +212,8 @@ def conflicting_facts(matched: MatchedFact, rules: TurnRules) -> tuple[Candidate
     if fact.action_hint != "new":
         below = [known for known in candidates if thresholds.ending <= known.similarity < thresholds.conflict]
         found += sorted(below, key=lambda known: -known.similarity)[:MAX_ENDED_CANDIDATES]
-    return tuple(sorted(dict.fromkeys(found), key=lambda known: known.status == "ended"))
+    distinct = {known.fact_id: known for known in found}
+    return tuple(sorted(distinct.values(), key=lambda known: known.status == "ended"))
 
 
 def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[MatchedFact, ...]:
@@ -262,23 +269,6 @@ def stated_candidate(matched: MatchedFact, turn: MatchedFacts, rules: TurnRules,
     )
 
 
-def known_candidate(fact: ExtractedFact, **fields: Any) -> Candidate:
-    """A fact as a candidate, with `fields` for its state; its distance is not measured."""
-    shared = (
-        "text",
-        "content_hash",
-        "key",
-        "value",
-        "valid_until",
-        "category",
-        "more_categories",
-        "subject",
-        "excerpt",
-    )
-    taken = {name: getattr(fact, name) for name in (*shared, "single_valued", "action_hint", "event_time")}
-    return Candidate(similarity=0.0, **taken, **fields)
-
-
 class TurnState:
     """What a turn's decisions so far did to known facts, and which facts the turn added.
 
@@ -306,7 +296,9 @@ class TurnState:
 
     def current_fact(self, candidate: Candidate) -> Candidate:
         """What a candidate is by now."""
-        fact_id = self._actual_ids.get(candidate.fact_id, candidate.fact_id)
+        fact_id = candidate.fact_id
+        while (actual_id := self._actual_ids.get(fact_id)) is not None:
+            fact_id = actual_id
         own = {"similarity": candidate.similarity, "subject_relation": candidate.subject_relation}
         return self._facts.setdefault(fact_id, candidate).model_copy(update=own)
 
@@ -335,12 +327,16 @@ class TurnState:
         """The facts among `fact_ids` that a fact of this turn was compared with, as they are by now."""
         return tuple(self._facts[fact_id] for fact_id in fact_ids if fact_id in self._facts)
 
-    def apply(self, events: Sequence[MemoryEvent], provisional_id: UUID | None = None) -> None:
+    def apply(  # noqa: C901 - one case an event
+        self, events: Sequence[MemoryEvent], provisional_id: UUID | None = None
+    ) -> None:
         """Apply the events of one decision, which was about the turn's fact with `provisional_id`."""
         for event in events:
             self._ended_ids.update(event.ended_ids)
             if event.confirmed_id is not None:
                 self.confirmed_ids.add(event.confirmed_id)
+            for heir in heirs(event):  # what is said of a parent from now on is said of the merged fact
+                self._actual_ids |= dict.fromkeys(event.affected_ids, heir)
             if isinstance(event, PendingConfirmed):
                 self._facts[event.target] = self._facts[event.target].model_copy(update={"status": "active"})
             if isinstance(event, FactPending):
@@ -363,6 +359,7 @@ class TurnState:
                     true_from=fact.true_from,
                     said_at=fact.said_at,
                     authority=fact.authority,
+                    metadata=fact.metadata or {},
                     **_state_of_new(event, fact.fact_id),
                 )
         if provisional_id is not None:

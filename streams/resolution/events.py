@@ -1,7 +1,7 @@
 """Builds the events about one statement: added, skipped, confirmed or merged facts, and settled pending overwrites."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -31,7 +31,6 @@ from mnemolog.schemas.facts import (
     NewFact,
     Original,
     Statement,
-    ranked_categories,
 )
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Guard, Verdict, WeighedCandidate, answered_by
 from mnemolog.schemas.stored import PendingCase
@@ -39,6 +38,7 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.resolve_prompt import ParsedDecision
+from mnemolog.streams.merges import fill_one_slot, merged, says_more
 from mnemolog.streams.resolution.classify import TurnState
 from mnemolog.streams.resolution.guards import (
     GUARD_REASONS,
@@ -104,8 +104,8 @@ class Judgement:
 class DecisionContext:
     """What all decisions of a turn share.
 
-    `authority` is that of the turn's facts, `pending_cases` are the pending overwrites that they may meet,
-    `version_starts` the starts of the versions before a known fact.
+    `authority` and `metadata` are those of the turn's facts, `pending_cases` are the pending overwrites that they may
+    meet, `version_starts` the starts of the versions before a known fact.
     """
 
     owner: str
@@ -114,6 +114,7 @@ class DecisionContext:
     speaker: str | None
     rules: TurnRules
     authority: Authority = "extracted"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     pending_cases: Mapping[UUID, PendingCase] = field(default_factory=dict)
     version_starts: Mapping[UUID, tuple[datetime, ...]] = field(default_factory=dict)
 
@@ -282,37 +283,26 @@ class EventBuilder:
         )
 
     def merged_fact(
-        self, llm_decision: LlmDecision | None, targets: Sequence[Candidate], *, offset: int = 0
+        self,
+        llm_decision: LlmDecision | None,
+        targets: Sequence[Candidate],
+        *,
+        offset: int = 0,
+        worded_by: Candidate | None = None,
     ) -> NewFact:
-        """The richer fact, in the words of the model or of the statement.
+        """The statement with all that the targets have, in the words of the model, of a target, or its own.
 
-        It is true since its first parent was, and was said when its last parent was.
-
-        It is as certain as its most certain parent, but no more certain than a doubtful statement. With a human's word
-        in it, it is a human's word. It has the categories of all parents; key and subject are a parent's where the
-        statement has none. All parents have the same term.
+        It was said when its last parent was, and a doubtful statement makes it as doubtful. All parents have one term.
         """
-        fact = self.new_fact(offset=offset)
         reply = llm_decision and llm_decision.reply
-        text = (reply and reply.text) or fact.text
+        fact = self.new_fact(offset=offset)
+        metadata = fact.metadata if self.original else dict(self.context.metadata)
+        fact = merged(fact.model_copy(update={"metadata": metadata}), targets, worded_by=worded_by)
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
-        surest = max(fact.confidence, *(known.confidence for known in targets))
-        keyed = next((known for known in targets if known.key is not None), None) if fact.key is None else None
-        return fact.model_copy(
-            update={
-                "text": text,
-                "search_text": (reply and (reply.search_text or reply.text)) or fact.search_text,
-                "said_at": self._own_time(said_at),
-                "true_from": min(fact.true_from, *(known.true_from for known in targets)),
-                "confidence": fact.confidence if self.statement_context.is_doubtful else surest,
-                "vector": (llm_decision and llm_decision.merged_vector) or fact.vector,
-                **({"key": keyed.key, "value": keyed.value} if keyed else {}),
-                **ranked_categories([*(one for known in targets for one in known.categories), *fact.categories]),
-                "subject": fact.subject or next((known.subject for known in targets if known.subject), None),
-                "authority": "human" if any(known.authority == "human" for known in targets) else fact.authority,
-                "single_valued": fact.single_valued or any(known.single_valued for known in targets),
-            }
-        )
+        doubt = {"confidence": self.statement_context.confidence} if self.statement_context.is_doubtful else {}
+        text = {"text": reply.text, "search_text": reply.search_text or reply.text} if reply and reply.text else {}
+        vector = (llm_decision and llm_decision.merged_vector) or fact.vector
+        return fact.model_copy(update={"said_at": self._own_time(said_at), "vector": vector, **doubt, **text})
 
     def _own_time(self, said_at: datetime) -> datetime | None:
         """None where it is the time of the source."""
@@ -363,7 +353,8 @@ def repetition_events(  # noqa: PLR0911 - one return a case
     case = builder.context.pending_cases.get(known.fact_id) if known.status == "pending_confirmation" else None
     cleared = clear_held(case, known, statement, builder.speaker, rules) if case else None
     if case and isinstance(cleared, Cleared):
-        return (confirm_pending(builder, case, cleared, decision),)
+        then, active = replace(builder, ordinal=builder.ordinal + 1), known.model_copy(update={"status": "active"})
+        return (confirm_pending(builder, case, cleared, decision), *_enriched(then, active, decision))
     if cleared:
         return (builder.confirmed(known, decision.model_copy(update={"guard": cleared})),)
     if rejections := rejections_of_challenges(builder, [known], decision):
@@ -376,38 +367,32 @@ def repetition_events(  # noqa: PLR0911 - one return a case
     return (builder.skipped(known, decision),)
 
 
-def says_more(authority: Authority, key: str | None, known: Candidate) -> bool:
-    """Whether a repetition of a known fact says more beyond its words: that a human vouches for it, or its key."""
-    return (authority == "human" and known.authority != "human") or (key is not None and known.key is None)
-
-
 def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Sequence[MemoryEvent]:
-    """The events of a statement that repeats an active fact and says more beyond the words: a human's word, or a key.
+    """The events of a statement that repeats an active fact and `says_more`; none where it does not.
 
     The fact goes on with what the statement adds, and its pending overwrites are rejected as by any repetition. It
-    keeps its own text and slot unless the statement has all of its words. Under `add_only`, and beside a human's word
-    that has no key, the statement is a fact of its own; so it is, unresolved, where its key has another value. No
-    events where it says no more.
+    keeps its own text and slot unless the statement has all of its words and more. Under `add_only`, and beside a
+    human's word, the statement is a fact of its own; so it is, unresolved, where its key has another value.
     """
-    authority = (builder.original or builder.context).authority
-    if known.status != "active" or builder.vector is None or not says_more(authority, builder.fact.key, known):
+    source = builder.original or builder.context
+    if known.status != "active" or builder.vector is None:
+        return ()
+    if not says_more(builder.fact, source.authority, source.metadata or {}, known):
         return ()
     rivals = (other for other in builder.candidates if other.status == "active" and other.fact_id != known.fact_id)
     if known.key is None and any(builder.shares_slot(other) for other in rivals):
         return (builder.added(decision, unresolved=True),)
     cleared = clear_repeated(known, builder.context.rules.policy)
-    if cleared is None:
+    has_more_words = set(words_of(known.text)) < set(words_of(builder.fact.text))
+    if cleared is None or (has_more_words and not fill_one_slot((known, builder.fact))):
         return (builder.added(decision),)
     rejections = rejections_of_challenges(builder, [known], decision) if builder.context.rules.infer else ()
     reason = f"{decision.reason}, and more: both are one fact"
     decision = decision.model_copy(update={"reason": reason, "before": snapshots([known])})
     offset = len(rejections)
-    fact = builder.merged_fact(None, [known], offset=offset)
-    if not set(words_of(known.text)) <= set(words_of(fact.text)):  # "has a cat", of a cat whose name is known
-        slot = {"key": known.key, "value": known.value} if known.key else {}
-        fact = fact.model_copy(update={"text": known.text, **slot})
-    merged = builder.ending(FactsMerged, cleared, decision, offset=offset, statement=builder.statement, fact=fact)
-    return (*rejections, merged)
+    fact = builder.merged_fact(None, [known], offset=offset, worded_by=None if has_more_words else known)
+    repeated = builder.ending(FactsMerged, cleared, decision, offset=offset, statement=builder.statement, fact=fact)
+    return (*rejections, repeated)
 
 
 def confirm_pending(builder: EventBuilder, case: PendingCase, cleared: Cleared, decision: Decision) -> PendingConfirmed:

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from mnemolog.schemas.base import normalise
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import (
     CAUTIOUS_CONFIDENCE,
@@ -21,12 +20,12 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
-from mnemolog.schemas.stored import PendingCase, StoredFact
+from mnemolog.schemas.stored import PendingCase
+from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, guard_against
+from mnemolog.streams.merges import fill_one_slot
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import compare_subjects
 
-DOUBTFUL_BELOW: Final = 0.50
-"""Confidence below which a statement cannot end a certain fact, and a merged fact is not more certain (Mem Skill)."""
 KEPT_BESIDE: Final[frozenset[Guard]] = frozenset({"add_only", "lasting_value", "lost_slot"})
 """Guards by which a statement is added beside the known facts, and waits for no confirmation."""
 GUARD_REASONS: Final[Mapping[Guard, str]] = {
@@ -94,7 +93,7 @@ def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
     return confidence_of(matched.fact, rules) if matched.original is None else matched.original.confidence
 
 
-def clear(  # noqa: C901, PLR0911, PLR0917 - one return a guard
+def clear(  # noqa: PLR0911, PLR0917 - one return a guard
     verdict: Verdict,
     targets: Sequence[Candidate],
     statement: StatementContext,
@@ -119,7 +118,7 @@ def clear(  # noqa: C901, PLR0911, PLR0917 - one return a guard
         return "late_news"
     if not ends:
         return cleared
-    if verdict == "MERGE" and _loses_slot(statement, targets):
+    if verdict == "MERGE" and not fill_one_slot((statement.fact, *targets)):
         return "lost_slot"
     active = [known for known in targets if known.status == "active"]
     if is_late_news(verdict, active, statement, ended_at):
@@ -127,21 +126,9 @@ def clear(  # noqa: C901, PLR0911, PLR0917 - one return a guard
     is_stay = statement.fact.valid_until is not None and verdict in ("REPLACE", "CONTRADICT")
     if is_stay and any(known.valid_until is None for known in active):
         return "lasting_value"
-    if any(known.authority == "human" for known in targets if known.fact_id not in own_ids):
-        return "human_word"
-    active = [known for known in active if known.fact_id not in own_ids]
-    has_certain = any(known.confidence >= policy.confirm_below for known in active)
-    is_risky = any(policy.is_high_risk(known.categories, known.key) for known in active)
-    is_sure = statement.confidence >= policy.confirm_below
-    if verdict == "CONTRADICT" and has_certain and (is_risky or not is_sure):
-        return "high_confidence"
-    if is_sure:
-        return cleared
-    if is_risky:
-        return "high_risk"
-    if verdict != "MERGE" and statement.is_doubtful and has_certain:
-        return "low_confidence"
-    return cleared
+    own = [known for known in targets if known.fact_id in own_ids]
+    found = [guard_against(verdict, statement.confidence, known, policy) for known in targets if known not in own]
+    return next((guard for guard in GUARDS_OF_CONFIDENCE if guard in found), cleared)
 
 
 def clear_repeated(known: Candidate, policy: EffectivePolicy) -> Cleared | None:
@@ -174,22 +161,6 @@ def is_resend(known: Candidate, statement: StatementContext, rules: TurnRules) -
     if since > timedelta(seconds=rules.policy.resend_window):
         return False
     return statement.fact.content_hash == known.content_hash or statement.fact.excerpt == known.excerpt
-
-
-def _loses_slot(statement: StatementContext, targets: Sequence[Candidate]) -> bool:
-    """Whether the facts of a merge fill more than one slot, or a slot with more than one value: a fact has one."""
-    facts = (statement.fact, *targets)
-    return len({(one.key, normalise(one.value or "")) for one in facts if one.key is not None}) > 1
-
-
-def may_end(confidence: float, known: StoredFact, rules: EffectivePolicy) -> bool:
-    """Whether no guard keeps a later statement of this confidence from ending a known fact."""
-    if known.authority == "human":
-        return False
-    if confidence >= rules.confirm_below:
-        return True
-    is_sure = known.state.confidence >= rules.confirm_below
-    return not (rules.is_high_risk(known.fact.categories, known.fact.key) or (confidence < DOUBTFUL_BELOW and is_sure))
 
 
 def is_late_news(

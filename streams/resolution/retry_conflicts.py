@@ -14,14 +14,14 @@ from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
 from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
-from mnemolog.streams.resolution.classify import TurnState, conflicting_facts, known_candidate
+from mnemolog.streams.merges import candidate_of, says_more
+from mnemolog.streams.resolution.classify import TurnState, conflicting_facts
 from mnemolog.streams.resolution.events import (
     DecisionContext,
     EventBuilder,
     Judgement,
     LlmDecision,
     NoDecision,
-    says_more,
     snapshots,
 )
 from mnemolog.streams.resolution.guards import Cleared, StatementContext, next_version_start
@@ -69,7 +69,7 @@ def with_facts_beside(
     """
     near = {known.fact_id: known for known in question.candidates}
     first = {
-        stored.fact_id: near.get(stored.fact_id) or _as_candidate(stored)
+        stored.fact_id: near.get(stored.fact_id) or candidate_of(stored)
         for stored in beside
         if stored.state.status == "active" and (stored.ends_at is None or stored.ends_at > at)
     }
@@ -82,22 +82,6 @@ def with_facts_beside(
         if not rival.is_of_other_entity:
             rivals.append(rival)
     return replace(question, candidates=tuple(rivals))
-
-
-def _as_candidate(stored: StoredFact) -> Candidate:
-    """A stored fact whose similarity was not measured. A fact without an event time was said when it began."""
-    fact, state = stored.fact, stored.state
-    last_said = [time for time in (state.last_confirmed_at, None if fact.event_time else stored.true_from) if time]
-    return known_candidate(
-        fact,
-        fact_id=stored.fact_id,
-        confidence=state.confidence,
-        true_from=stored.true_from,
-        true_to=state.true_to,
-        authority=stored.authority,
-        unresolved=state.unresolved,
-        said_at=max(last_said, default=None),
-    )
 
 
 def retry_events(
@@ -158,7 +142,7 @@ def _resolution_events(
         case "ADD" | "EXTEND" | "SIMILAR":
             yield resolved(cleared, decision, action="keep_both")
         case "KEEP":
-            is_more = says_more(unresolved.authority, unresolved.key, targets[0])
+            is_more = says_more(unresolved, unresolved.authority, unresolved.metadata, targets[0])
             yield resolved(cleared, decision, action="keep_both" if is_more else "keep_old")
         case "REPLACE":
             yield resolved(cleared, decision, offset=offset, action="replace", ended_at=ended_at)

@@ -51,7 +51,6 @@ from mnemolog.streams.resolution.events import (
     NoDecision,
     statement_context,
 )
-from mnemolog.streams.resolution.guards import may_end
 from mnemolog.streams.resolution.later_ends import is_said_before, split_later_ends
 from mnemolog.streams.resolution.ports import Lookups
 from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry, with_facts_beside
@@ -245,7 +244,6 @@ class TurnDecider:
             at=now,
             policy=rules,
             user_names=prepared.turn.user_names,
-            may_end=partial(may_end, rules=rules),
             subject_of=named.subject_of_event if named is not None else lambda _: None,
         )
         events = await move_ends(made, self.lookups, end_rules)
@@ -319,6 +317,7 @@ class TurnDecider:
             speaker=turn.speaker,
             rules=rules,
             authority="human" if turn.immutable else "extracted",
+            metadata=turn.metadata,
             pending_cases=await self.lookups.pending_cases(tuple(pending)) if pending else {},
             version_starts=await self.lookups.version_starts(tuple(newer)) if newer else {},
         )

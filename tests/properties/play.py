@@ -134,7 +134,7 @@ class Player:
                 (turn,) = (one for one in self._history.steps if one.name == step.of and isinstance(one, Turn))
                 async with self._harness.pool.connection() as conn:
                     waiting = await pending(conn, self._scope, self._harness.now)
-                said = {(one.meaning.topic, one.meaning.holds) for one in turn.said}
+                said = {(one.meaning.topic, _kind(one.meaning)) for one in turn.said}
                 found = [one.fact.fact_id for one in waiting if _is_about(one.fact, said)]
                 assert found, self._told(f"nothing of {step.of} waits for {step.name}")
                 return Confirm(fact_ids=tuple(found)) if step.kind == "confirm" else Reject(fact_ids=tuple(found))
@@ -192,7 +192,7 @@ class Player:
                 seen = {(said.topic, round(one.confidence, 4)) for one in listed if (said := _holding(one))}
                 yield _differ("confidence", seen & sure, sure)
             waiting = [read(one.fact.text, one.fact.subject) for one in await pending(conn, self._scope, now)]
-            waits = {(one.topic, "holds" if one.holds else one.form) for one in waiting if one}
+            waits = {(one.topic, _kind(one)) for one in waiting if one}
             if fault := _differ("pending", waits, truth.waiting()):
                 yield fault
             async for wrong in self._profile_faults(conn, truth):
@@ -283,9 +283,13 @@ def _topics(shown: Any) -> set[Topic]:
     return {one.topic for one in said if one and one.holds}
 
 
-def _is_about(fact: Any, said: set[tuple[Topic, bool]]) -> bool:
+def _is_about(fact: Any, said: set[tuple[Topic, str]]) -> bool:
     meaning = read(fact.text, fact.subject)
-    return meaning is not None and (meaning.topic, meaning.holds) in said
+    return meaning is not None and (meaning.topic, _kind(meaning)) in said
+
+
+def _kind(meaning: Meaning) -> str:
+    return "holds" if meaning.holds else meaning.form
 
 
 def _edit(fact_id: UUID, said: Said | None) -> Edit:

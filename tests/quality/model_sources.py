@@ -1,11 +1,12 @@
 """The models of a run: live, recorded, or replayed from a recording, so that a run can be repeated without a server.
 
 A tape is a folder with `chat.jsonl` and `embeddings.jsonl`. A completion is found by the hash of its messages and
-model, a vector by that of its text and model.
+model, a vector by that of its text and model. Vectors of the offline model are made again and not kept.
 """
 
 import hashlib
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from mnemolog.streams.settings import StreamsSettings
 CHAT: Final = "chat.jsonl"
 EMBEDDINGS: Final = "embeddings.jsonl"
 MODELS: Final = "models.json"
+MINI_LM: Final = "all-MiniLM-L6-v2-int8"
 
 
 class ReplyNotRecordedError(Exception):
@@ -35,12 +37,16 @@ def chosen_models(
             models = orjson.loads((replay / MODELS).read_bytes())
         except FileNotFoundError as error:
             raise ReplyNotRecordedError(f"{replay} is no tape: it has no {MODELS}") from error
+        if models["embedding"] == MINI_LM:
+            return RecordedChatModel(replay, models["chat"]), build_embedder(StreamsSettings(provider="offline"))
         return RecordedChatModel(replay, models["chat"]), RecordedEmbedder(replay, models["embedding"])
     chat, embedder = build_chat_model(settings), build_embedder(settings)
     if record is None:
         return chat, embedder
     write_models(record, chat.model, embedder.model)
-    return RecordedChatModel(record, chat.model, chat), RecordedEmbedder(record, embedder.model, embedder)
+    if embedder.model != MINI_LM:
+        embedder = RecordedEmbedder(record, embedder.model, embedder)
+    return RecordedChatModel(record, chat.model, chat), embedder
 
 
 def write_models(folder: Path, chat: str, embedding: str) -> None:
@@ -66,6 +72,19 @@ class ReplyLog:
     def get(self, key: str) -> dict[str, Any] | None:
         return self._replies.get(key)
 
+    def keep(self, keys: AbstractSet[str]) -> None:
+        """Leave out every other reply, and write the rest in the order of their keys: a new run changes few lines."""
+        self._replies = {key: self._replies[key] for key in sorted(keys)}
+        self._path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in self._replies.values()))
+
+    @property
+    def keys(self) -> AbstractSet[str]:
+        return self._replies.keys()
+
+    def versions(self) -> set[str]:
+        """The versions of the prompts that the replies are to."""
+        return {one["prompt"] for one in self._replies.values()}
+
     def put(self, key: str, **reply: Any) -> dict[str, Any]:
         self._replies[key] = {"key": key, **reply}
         with self._path.open("ab") as file:
@@ -80,28 +99,32 @@ def key_of(model: str, *texts: str) -> str:
 class RecordedChatModel:
     """Answers from the tape; what is not on it is asked of `live` and recorded.
 
-    Without `live` that raises `ReplyNotRecordedError`.
+    Without `live` that raises `ReplyNotRecordedError`. `asked` are the keys and the prompt versions of all questions.
     """
 
     def __init__(self, folder: Path, model: str, live: ChatModel | None = None) -> None:
-        self._tape = ReplyLog(folder / CHAT)
+        self.tape = ReplyLog(folder / CHAT)
+        self.asked: dict[str, str] = {}
         self._live = live
         self.model = model
 
     async def complete(self, prompt: Prompt) -> Reply:
         words = [text for message in prompt.messages for text in (message.role, message.content)]
         key = key_of(prompt.model or self.model, *words)
-        known = self._tape.get(key)
+        self.asked[key] = prompt.version
+        known = self.tape.get(key)
         if known is None and self._live is None:
             raise ReplyNotRecordedError(f"no {prompt.purpose} reply to these messages is on the tape; record it anew")
         if known is None and self._live is not None:
             try:
                 reply = await self._live.complete(prompt)
             except PromptRefusedError as error:
-                known = self._tape.put(key, refused=[error.reason, error.detail])
+                known = self.tape.put(key, prompt=prompt.version, refused=[error.reason, error.detail])
             else:
                 usage = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
-                known = self._tape.put(key, refused=None, text=reply.text, model=reply.model, usage=usage)
+                known = self.tape.put(
+                    key, prompt=prompt.version, refused=None, text=reply.text, model=reply.model, usage=usage
+                )
         assert known is not None
         if known["refused"]:
             raise PromptRefusedError(*known["refused"])

@@ -45,7 +45,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a case took, all its turns together; milliseconds are those of its last turn."""
+    """What a case took, all its turns together; milliseconds are those of its last turn.
+
+    Tokens are those of the chat model: those of an embedding call are shared out to whoever is at work meanwhile.
+    """
 
     llm_calls: int = 0
     embedding_calls: float = 0.0
@@ -59,7 +62,7 @@ class Cost:
         return cls(
             llm_calls=sum(step.llm_calls for step in steps),
             embedding_calls=sum(step.embedding_calls for step in steps),
-            input_tokens=sum(step.input_tokens for step in steps),
+            input_tokens=sum(step.input_tokens for step in steps if step.llm_calls),
             output_tokens=sum(step.output_tokens for step in steps),
             milliseconds=round(milliseconds, 3),
         )

@@ -17,6 +17,7 @@ from mnemolog.projections.write import projector
 from mnemolog.projections.write.fold import FoldState, _CommitFold
 from mnemolog.projections.write.fold import fold as fold_commit
 from mnemolog.projections.write.row_writer import load_state
+from mnemolog.projections.write.rows import Changes
 from mnemolog.schemas.commit import Commit
 from mnemolog.streams import micro_batcher
 from mnemolog.streams.kafka import window
@@ -248,7 +249,9 @@ def offset_first() -> Patches:
             next_offsets = await projector._locked_offsets(await projector._lock(connection, readings))
             fresh = projector._new_records(next_offsets, readings)
             if not fresh:
-                return projector._all_applied_before(next_offsets, len(readings))
+                return projector.BatchResult(
+                    next_offsets=next_offsets, changes=Changes(), skipped=len(readings), overwrites=[]
+                )
             moved = {one.position.partition: one.position.offset + 1 for one in fresh}
             await projector.move_partitions(connection, moved)
         async with connection.transaction():

@@ -14,7 +14,6 @@ import structlog
 from mode import Service
 
 from mnemolog.projections.write import projector as projector_module
-from mnemolog.projections.write.projector import BatchOverwrites
 from mnemolog.projections.write.rows import Changes
 from mnemolog.streams.kafka import app as app_module
 from mnemolog.streams.runtime import worker as windows_module
@@ -84,12 +83,12 @@ async def _write_rows(connection: Connection, changes: Changes) -> None:
     await connection.write(changes)
 
 
-async def _write_nothing(_connection: Connection, _what: object) -> None:
+async def _write_nothing(_connection: Connection, *_what: object) -> None:
     """The simulated tables have all of it from the changes."""
 
 
-async def _no_overwrites(_connection: Connection, _changes: Changes) -> BatchOverwrites:
-    return BatchOverwrites()
+async def _none(_connection: Connection, _changes: Changes) -> list[Any]:
+    return []
 
 
 _ROW_WRITERS: Final = {
@@ -97,7 +96,8 @@ _ROW_WRITERS: Final = {
     "update_rows": _write_nothing,
     "refresh_profiles": _write_nothing,
     "refresh_entities": _write_nothing,
-    "read_overwrites": _no_overwrites,
+    "hide_facts": _none,
+    "read_overwrites": _none,
 }
 
 

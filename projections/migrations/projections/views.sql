@@ -475,7 +475,7 @@ CROSS JOIN (
                 jsonb_agg(
                     jsonb_build_object('text', old.text, 'fact_id', old.fact_id)
                     ORDER BY old.recorded_at, old.ordinal, old.fact_id
-                ) FILTER (WHERE NOT fact_is_hidden(old.fact_id)) AS old
+                ) FILTER (WHERE NOT old.is_hidden) AS old
             FROM former_states AS former
             INNER JOIN facts AS old ON former.fact_id = old.fact_id
             WHERE former.event_id = happened.event_id
@@ -486,7 +486,7 @@ CROSS JOIN (
                     OR happened.payload ->> 'action' = 'keep_old'
                 )
         ) AS ended
-        WHERE ended.facts > 0 AND NOT fact_is_hidden(about.fact_id)
+        WHERE ended.facts > 0 AND NOT about.is_hidden
         ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
         LIMIT 10
     ) AS latest
@@ -895,9 +895,10 @@ carried AS (
     SELECT said.relation_id, said.fact_id AS said_by, said.fact_id, said.strength, said.ended_at, told.said_at, told.event_time
     FROM current_evidence AS said
     CROSS JOIN LATERAL (
-        SELECT facts.said_at, facts.event_time FROM facts WHERE facts.fact_id = said.fact_id OFFSET 0
+        SELECT facts.said_at, facts.event_time, facts.is_hidden FROM facts WHERE facts.fact_id = said.fact_id OFFSET 0
     ) AS told
-    WHERE said.relation_id IN (SELECT directed.relation_id FROM directed)
+    WHERE NOT told.is_hidden
+        AND said.relation_id IN (SELECT directed.relation_id FROM directed)
         AND said.recorded_at <= coalesce(shown_relations.believed_at, 'infinity')
     UNION
     SELECT
@@ -978,11 +979,7 @@ FROM (
 ) AS r
 CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = r.subject_id OFFSET 0) AS subject
 CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = r.object_id OFFSET 0) AS object
-WHERE subject.shown_name IS NOT NULL AND object.shown_name IS NOT NULL
-    AND (
-        (r.is_active AND shown_relations.believed_at IS NULL)
-        OR EXISTS (SELECT FROM facts AS f WHERE f.fact_id = ANY(r.evidence) AND NOT f.is_hidden)
-    );
+WHERE subject.shown_name IS NOT NULL AND object.shown_name IS NOT NULL;
 END;
 COMMENT ON FUNCTION shown_relations IS
 'These relations in both directions, each once, with the names of both ends and what was known at believed_at to hold at '

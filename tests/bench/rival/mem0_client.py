@@ -81,12 +81,15 @@ def opened(kind: Any, job: dict[str, Any], tally: Tally) -> Any:
     The tables are made by a first search: concurrent first calls would fail, because each creates them.
     """
     model = {"openai_base_url": job["base_url"], "api_key": "none"}
+    embedder = {"openai_base_url": job.get("embedding_url", job["base_url"]), "api_key": "none"}
     store = {"connection_string": job["postgres"]} | ({"maxconn": job["pool"]} if job.get("pool") else {})
+    if dimensions := job.get("dimensions"):
+        embedder["embedding_dims"] = store["embedding_model_dims"] = dimensions
     memory = kind.from_config(
         {
             "vector_store": {"provider": "pgvector", "config": store},
             "llm": {"provider": "openai", "config": {**model, "response_callback": tally.called}},
-            "embedder": {"provider": "openai", "config": model},
+            "embedder": {"provider": "openai", "config": embedder},
         }
     )
     memory.vector_store.search(query="", vectors=[0.0] * memory.embedding_model.config.embedding_dims, top_k=1)
@@ -153,6 +156,33 @@ def search(job: dict[str, Any], tally: Tally) -> None:
     memory.close()
 
 
+def converse(job: dict[str, Any], tally: Tally) -> None:
+    """For each line, a user with messages and a question: store them, then search; memories by message, and hits."""
+    from mem0 import Memory  # noqa: PLC0415 -- after the audit hook
+
+    memory = opened(Memory, job, tally)
+    say({})
+    for line in sys.stdin:
+        if not line.strip():
+            continue
+        asked, before, started = json.loads(line), tally.report(), time.perf_counter()
+        stored: list[list[str] | None] = []
+        for said in asked["messages"]:
+            try:
+                added = memory.add([{"role": "user", **said}], user_id=asked["user_id"])
+            except Exception as error:  # noqa: BLE001 -- a turn that fails leaves nothing, and the next one follows
+                sys.stderr.write(f"{asked['user_id']}: {error!r}\n")
+                stored.append(None)
+            else:
+                stored.append([one["id"] for one in added["results"]])
+        spent = {name: count - before[name] for name, count in tally.report().items() if name != "error"}
+        seconds = time.perf_counter() - started
+        found = memory.search(asked["question"], filters={"user_id": asked["user_id"]}, top_k=LIMIT)["results"]
+        hits = [{"id": hit["id"], "text": hit["memory"]} for hit in found]
+        say({"stored": stored, "hits": hits, "seconds": seconds, **spent})
+    memory.close()
+
+
 def say(report: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(report) + "\n")
     sys.stdout.flush()
@@ -160,4 +190,4 @@ def say(report: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     sys.addaudithook(refuse_other_hosts)
-    {"store": store, "search": search}[(given := json.loads(sys.argv[1]))["task"]](given, Tally())
+    {"store": store, "search": search, "converse": converse}[(given := json.loads(sys.argv[1]))["task"]](given, Tally())

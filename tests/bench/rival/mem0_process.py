@@ -39,15 +39,15 @@ class Mem0Process:
     def pid(self) -> int:
         return self.process.pid
 
-    async def ask(self) -> dict[str, Any]:
-        """What is done by now. Raises RuntimeError for a turn or a search that failed."""
+    async def ask(self, line: str = "", *, seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
+        """What is done by now, or came of `line`. Raises RuntimeError for a turn or a search that failed."""
         assert self.process.stdin is not None
-        self.process.stdin.write(b"\n")
-        return await self.answer()
+        self.process.stdin.write(line.encode() + b"\n")
+        return await self.answer(seconds)
 
-    async def answer(self) -> dict[str, Any]:
+    async def answer(self, seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
         assert self.process.stdout is not None
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(seconds):
             line = await self.process.stdout.readline()
         report: dict[str, Any] = json.loads(line or '{"error": "it ended by itself"}')
         if report.get("error"):

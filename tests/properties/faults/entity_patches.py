@@ -8,7 +8,7 @@ from psycopg.sql import SQL
 from mnemolog.projections.queries import entities
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.write import entity_writer
+from mnemolog.projections.write import entity_writer, projector
 from mnemolog.schemas.entity_events import EntitySplit
 from mnemolog.schemas.entity_state import CurrentState
 from mnemolog.streams.commands.entities import EntityContext
@@ -36,7 +36,7 @@ def names_outlive_deleted_facts() -> PatchedPlaces:
     async def hide_none(*_: Any) -> list[UUID]:
         return []
 
-    return [(entity_writer, "_hide_facts", hide_none)]
+    return [(projector, "hide_facts", hide_none)]
 
 
 def summaries_outlive_their_facts() -> PatchedPlaces:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mnemolog.schemas import ids
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.facts import FactState
+from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.streams.ends import EndRules, move_ends
 from tests.support.builders.commits import (
     ALICE,
@@ -32,6 +33,7 @@ from tests.support.builders.commits import (
     replaced,
     retracted,
     skipped,
+    with_decision,
 )
 from tests.support.builders.entities import known_entity
 from tests.support.harnesses.memory_projection import MemoryProjection, MemoryReader
@@ -233,6 +235,47 @@ def test_a_value_that_ended_and_returned_keeps_both_times(value: str, begins: in
     teller.commit("late", skipped(new, true_from=day(7)))
     states = teller.states()
     assert (states[old].true_to, states[new].true_from) == (day(min(begins, 10)), day(begins))
+
+
+GUARDED = [
+    pytest.param({}, {}, False, id="no guard"),
+    pytest.param({"authority": "human"}, {}, True, id="human_word"),
+    pytest.param({"category": "health"}, {"confidence": 0.6}, True, id="high_risk"),
+    pytest.param({}, {"confidence": 0.4}, True, id="low_confidence"),
+]
+
+
+@pytest.mark.parametrize(("known", "said", "is_guarded"), GUARDED)
+@pytest.mark.parametrize("way", ["repetition", "import", "late value", "withdrawal"])
+def test_each_guard_stands_on_each_end_that_moves(
+    way: str, known: dict[str, Any], said: dict[str, Any], *, is_guarded: bool
+) -> None:
+    """Rome was ended on the 20th by a person; a later statement, or a command, would end it on the 7th, or again."""
+    slot: dict[str, Any] = {"key": "home_city", "single_valued": True, "subject": "Alice"}
+    teller = Teller()
+    rome = teller.commit("t0", added("Home 1.", value="Rome", true_from=day(3), **slot | known))
+    assert rome is not None
+    oslo = {"value": "Oslo", "true_from": day(20), **slot | said}
+    ender = teller.commit("t1", replaced("Home 2.", rome, ended_at=day(20), **oslo))
+    assert ender is not None
+    match way:
+        case "repetition":
+            teller.commit("late", skipped(ender, true_from=day(7)))
+        case "import":
+            before = FactSnapshot(fact_id=ender, text="Home 2.", confidence=0.95, true_from=day(20))
+            again = merged("Home 2.", ender, **oslo | {"true_from": day(7)})
+            teller.commit("late", with_decision(again, before=(before,)))
+        case "late value":
+            bern = {"value": "Bern", "true_from": day(7), **slot | said}
+            teller.commit("late", added("Home 3.", ended_at=day(20), ended_by=ender, **bern))
+        case "withdrawal":
+            bern = {"value": "Bern", "true_from": day(30), **slot | said}
+            teller.commit("denial", contradicted("Home 3.", ender, **bern))
+    state = teller.states()[rome]
+    if way == "withdrawal":
+        assert (state.true_to, state.unresolved) == ((None, True) if is_guarded else (day(30), False))
+    else:
+        assert state.true_to == (day(20) if is_guarded else day(7))
 
 
 Told = Callable[[UUID], Draft]

@@ -1,7 +1,6 @@
 """Entities and relations in real tables: what the log says of them, once, and in the scope of its commit alone."""
 
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -16,7 +15,6 @@ from tests.support.builders.commits import (
     added,
     command_commit,
     commit,
-    corrected,
     day,
     event_id_at,
     fact_id_at,
@@ -31,7 +29,6 @@ from tests.support.builders.entity_events import (
     linked,
     name_alias,
     registered,
-    relation_ended,
     relation_stated,
     with_entities,
 )
@@ -131,14 +128,6 @@ async def test_a_relation(db: ProjectedDatabase, drafts: Any, columns: str, expe
     assert await relations(db, columns) == expected
 
 
-@pytest.mark.parametrize(
-    "end", [retracted(WIFE), corrected("Alice's wife is Anna.", WIFE)], ids=["deleted", "corrected"]
-)
-async def test_a_relation_falls_with_its_only_evidence(db: ProjectedDatabase, end: Any) -> None:
-    await db.apply(known(), commit("t2", end, at=day(3)))
-    assert await relations(db) == dict.fromkeys(BOTH, False)
-
-
 async def test_what_waits_for_a_confirmation_is_no_evidence(db: ProjectedDatabase) -> None:
     held = commit("t2", pending("Alice's wife is Eva.", WIFE), at=day(3))
     eva = entity_id_at(held)
@@ -146,24 +135,6 @@ async def test_what_waits_for_a_confirmation_is_no_evidence(db: ProjectedDatabas
     await db.apply(known(), with_entities(held, registered("Eva"), spouse, linked(0, eva)))
     found = await relations(db)
     assert (found["Alice", "spouse", "Eva"], found["Alice", "spouse", "Ana"]) == (False, True)
-
-
-OVER = commit("t2", added("Ana is no longer Alice's wife.", true_from=day(3)), at=day(3))
-
-
-@pytest.mark.parametrize(
-    ("subject", "object_id"), [(ALICE_ID, ANA), (ANA, ALICE_ID)], ids=["same direction", "other direction"]
-)
-async def test_a_statement_ends_a_relation_whose_evidence_stays(
-    db: ProjectedDatabase, subject: UUID, object_id: UUID
-) -> None:
-    in_passing = relation_stated(1, ALICE_ID, "spouse", ANA, strength="medium")
-    over = with_entities(OVER, relation_ended(0, subject, "spouse", object_id, at=day(3)))
-    await db.apply(known(SPOUSE, in_passing), over)
-    assert await relations(db, "is_active, until, endings") == dict.fromkeys(BOTH, (False, day(3), [fact_id_at(OVER)]))
-    back = undone(event_id_at(OVER), reversal(fact_id_at(OVER), "active", None))
-    await db.apply(command_commit("u1", Undo(source_id="t2"), back, at=day(4)))
-    assert await relations(db) == dict.fromkeys(BOTH, True)
 
 
 async def test_relations_of_scopes_never_mix(db: ProjectedDatabase) -> None:

@@ -9,13 +9,11 @@ import pytest
 
 from mnemolog.projections.queries.explain import explain
 from mnemolog.projections.queries.write_result import turn_status, write_result
-from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.schemas.command import Delete, SplitEntity, Undo
+from mnemolog.schemas.command import Delete, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import EntityLink, KnownEntity
 from mnemolog.schemas.entity_events import EntityAliasAdded, EntityRegistered, FactLinked
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.entities import questions
 from mnemolog.streams.llm.names_prompt import NAMES_PROMPT_VERSION
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import fact_id_at
@@ -91,21 +89,6 @@ async def test_one_call_about_the_name_alone_links_the_fact(people: NamedPeople)
     assert people.model.calls["resolve"] == 1
 
 
-async def test_the_newest_active_facts_of_each_are_shown_those_about_it_first(people: NamedPeople) -> None:
-    await two_toms(people)
-    await people.say("I met Tom Hill", (HILL, "person"))
-    gone = await people.say("I lost Tom Hill", (HILL, "person"))
-    await people.undo(gone)
-    reader = EntityStore(people.pipeline.pool)
-    ids = {name: entity_id for entity_id, name in await people.rows("SELECT entity_id, name FROM entities")}
-    shown = await reader.shown([ids[HILL], ids[STONE]], most=3)
-    assert {entity_id: one.facts for entity_id, one in shown.items()} == {
-        ids[HILL]: (f"{HILL} plays chess", "I met Tom Hill"),
-        ids[STONE]: (f"{STONE} sails",),
-    }
-    assert len((await reader.shown([ids["Alice"]], most=1))[ids["Alice"]].facts) == 1
-
-
 async def test_the_step_counts_the_call_and_says_what_was_asked(people: NamedPeople) -> None:
     await two_toms(people)
     commit = await said_of_tom(people)
@@ -172,28 +155,6 @@ async def test_nothing_of_another_one_is_ended_whatever_the_model_says(people: N
     assert {f"{STONE} lives in Oslo", "Tom lives in Bern"} <= set(await homes(people))
 
 
-async def test_nothing_is_ended_of_one_who_was_not_asked_about_either(
-    people: NamedPeople, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(questions, "MAX_TWINS", 1)
-    await say_home(people, HILL, "Rome")
-    await say_home(people, STONE, "Oslo")
-    people.model.choose, people.model.judge = choose_called(HILL), replace_those_of(STONE)
-    await say_home(people, "Tom", "Bern")
-    assert people.model.calls["resolve"] == 1
-    assert f"{STONE} lives in Oslo" in await homes(people)
-
-
-async def test_two_values_of_one_key_that_were_not_asked_about_stand_side_by_side(people: NamedPeople) -> None:
-    """By their names the two are not one, so without the answer there is no question about their homes."""
-    await say_home(people, "Carl", "Rome")
-    people.model.choose = choose_called("Carl")
-    commit = await say_home(people, "Carla", "Bern")
-    assert (people.model.asked, last_link(commit).step) == ([], "model")
-    rows = await people.rows("SELECT text, unresolved FROM facts WHERE status = 'active' ORDER BY recorded_at")
-    assert [tuple(row) for row in rows] == [("Carl lives in Rome", False), ("Carla lives in Bern", True)]
-
-
 async def test_a_faulty_answer_finds_nobody_and_is_noted(people: NamedPeople) -> None:
     await two_toms(people)
     people.model.choose = lambda _: STRANGER
@@ -212,16 +173,6 @@ async def test_who_does_not_ask_has_possible_twins(database: str, settings_of: d
         commit = await said_of_tom(people)
         assert people.model.calls["resolve"] == 0
         assert [len(tom.possible_twins) for tom in registered(commit)] == [2]
-
-
-async def test_two_whom_a_person_has_split_are_not_asked_about(people: NamedPeople) -> None:
-    await two_toms(people)
-    paints = await people.say("Tom Hill paints", (HILL, "person"))
-    ((entity_id,),) = await people.rows("SELECT entity_id FROM entities WHERE name = %s", HILL)
-    await people.order(SplitEntity(entity_id=entity_id, name="Tom Hill junior", fact_ids=(fact_id_at(paints),)))
-    await said_of_tom(people)
-    (name,) = people.model.asked_names
-    assert [twin.name for twin in name.twins] == [STONE]
 
 
 async def test_what_the_model_said_is_explained_until_a_name_of_them_is_hidden(people: NamedPeople) -> None:

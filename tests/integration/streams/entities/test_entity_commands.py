@@ -136,24 +136,6 @@ async def test_a_name_moves_only_where_the_command_says_from_whom(talk: Talk) ->
     assert (await talk.done(AliasEntity(entity_id=bob, name="Tom"))).entity_events == ()
 
 
-async def test_ties_follow_merges_and_splits(talk: Talk) -> None:
-    await talk.met("Ben's dog", "Carl Frey")
-    ben, dog, carl = await talk.ids("Ben", "Ben's dog", "Carl Frey")
-    await talk.done(MergeEntities(entity_ids=(ben,), into=carl))
-    await talk.saw("Ben's dog")
-    assert len(await talk.client.entities(user_id="alice", type="animal")) == 1
-    assert [one.entity_id for one in await talk.client.who("Carl Frey's dog", user_id="alice")] == [dog]
-    _, eva = await talk.met("Tom", "Tom's wife Eva")
-    (tom,) = await talk.ids("Tom")
-    split = await talk.done(SplitEntity(entity_id=tom, name="Tom Brown", fact_ids=(fact_id_at(eva),)))
-    await talk.saw("Tom Brown's wife")
-    assert (await talk.seen())["Eva"][1] == ["Tom's wife Eva", "I saw Tom Brown's wife"]
-    assert await talk.people.is_rebuilt_equal()
-    await talk.people.undo(split)
-    await talk.saw("Tom's wife")
-    assert "I saw Tom's wife" in (await talk.seen())["Eva"][1]
-
-
 async def test_what_cannot_be_done_is_refused_with_its_reason(talk: Talk) -> None:
     met = dict(zip(("Ana", "Bea", "Cleo", "Dan"), await talk.met("Ana", "Bea", "Cleo", "Dan"), strict=True))
     ana, bea, cleo, dan, alice = await talk.ids("Ana", "Bea", "Cleo", "Dan", "Alice")
@@ -228,31 +210,6 @@ async def test_who_decided_what_is_counted_and_told_of_the_entity_and_of_its_fac
     assert set(await talk.seen()) == {"Thomas", "Rex", "Bello"}
     again = await talk.people.order(Undo(event_id=event.event_id))
     assert (again.outcome, again.reason) == ("rejected", "nothing_to_undo")
-
-
-async def test_what_later_turns_say_of_a_new_entity_goes_back_with_the_undo_of_the_split(talk: Talk) -> None:
-    _, tommy = await talk.met("Tom", "Tommy")
-    (tom,) = await talk.ids("Tom")
-    split = await talk.done(SplitEntity(entity_id=tom, name="Tommy", fact_ids=(fact_id_at(tommy),), names=("Tommy",)))
-    await talk.saw("tommy")
-    assert await talk.seen() == {"Tom": ([], ["Tom"]), "Tommy": ([], ["Tommy", "I saw tommy"])}
-    await talk.people.undo(split)
-    assert await talk.seen() == {"Tom": (["Tommy"], ["Tom", "Tommy", "I saw tommy"])}
-
-
-async def test_an_undone_turn_takes_back_what_only_it_told(talk: Talk) -> None:
-    (first,) = await talk.met("Eva")
-    await talk.people.undo(first)
-    await talk.met("Ana")
-    both = await talk.people.say("I met Ana Keller and Bea", ("Ana Keller", "person"), ("Bea", "person"))
-    after = {"Ana": (["Ana Keller"], ["Ana", "Ana Keller and Bea"]), "Bea": ([], ["Ana Keller and Bea"])}
-    assert await talk.seen() == after
-    undo = await talk.people.undo(both)
-    assert await talk.seen() == {"Ana": ([], ["Ana"])}
-    assert [one.name for one in await talk.client.entities(user_id="alice") if one.is_user] == ["Alice"]
-    await talk.people.undo(undo)
-    assert await talk.seen() == after
-    assert await talk.people.is_rebuilt_equal()
 
 
 async def test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it(talk: Talk) -> None:

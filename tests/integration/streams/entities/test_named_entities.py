@@ -13,8 +13,6 @@ from tests.support.harnesses.named_people import NamedPeople
 
 pytestmark = pytest.mark.postgres
 BEN = Scope(user_id="ben")
-DOG = "Tom Baker's brother's dog"
-"""Its fact is linked to the dog and to the brother."""
 
 
 async def names(people: NamedPeople, user_id: str = "alice") -> list[tuple[str, str]]:
@@ -64,33 +62,6 @@ async def test_the_user_is_known_among_more_entities_than_are_looked_up(
     await people.say("I saw Tom", ("Tom", "person"), speaker=None)
     users = await people.rows("SELECT count(DISTINCT entity_id) FROM entity_aliases WHERE kind = 'user'")
     assert users == [(1,)]
-
-
-async def test_what_only_an_undone_source_told_goes_with_it_although_no_fact_is_linked_to_it(
-    people: NamedPeople,
-) -> None:
-    async def aliases() -> set[str]:
-        assert await people.is_rebuilt_equal()
-        return {
-            alias
-            for (alias,) in await people.rows(
-                "SELECT shown FROM entity_aliases WHERE kind = 'name' AND shown IS NOT NULL"
-            )
-        }
-
-    await people.say("I met Tom", ("Tom", "person"))
-    renamed = await people.say(f"I fed {DOG}", (DOG, "animal"))
-    assert await aliases() == {"Alice", "Tom", "Tom Baker"}
-    undo = await people.undo(renamed)
-    assert await aliases() == {"Alice", "Tom"}
-    await people.undo(undo)
-    assert await aliases() == {"Alice", "Tom", "Tom Baker"}
-    dog = DOG.replace("Tom", "Eve")
-    undo = await people.undo(await people.say(f"I fed {dog}", (dog, "animal")))
-    assert ("Eve Baker", "person") not in await names(people)
-    await people.undo(undo)
-    assert ("Eve Baker", "person") in await names(people)
-    assert await people.is_rebuilt_equal()
 
 
 async def test_new_entities_and_the_steps_that_find_them_are_counted(people: NamedPeople) -> None:

@@ -117,16 +117,6 @@ async def test_a_few_names_of_its_numbers_type_and_model_are_near(people: NamedP
     assert await near_to(people, TURF) == ()
 
 
-async def test_with_the_threshold_0_names_are_neither_embedded_nor_compared(
-    database: str, embedder: UnlikeEmbedder
-) -> None:
-    async with named_people(database, embedder=embedder, name_twin_threshold=0) as people:
-        await visit(people, ARENA)
-        assert await near_to(people, GROUND) == ()
-        assert ARENA not in embedder.texts
-        assert await people.rows("SELECT FROM name_vectors") == []
-
-
 async def test_a_name_that_is_known_is_not_compared_with_others(people: NamedPeople, embedder: UnlikeEmbedder) -> None:
     await visit(people, ARENA)
     await visit(people, STADIUM)

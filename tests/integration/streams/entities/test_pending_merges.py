@@ -115,21 +115,6 @@ async def test_a_command_settles_facts_and_merges_together_or_neither(wife: Wife
     assert (await wife.seen(), await wife.pending()) == ({"Ana": 3, "Eva": 2}, [])
 
 
-async def test_nothing_is_proposed_where_nobody_was_known_twice(wife: Wife) -> None:
-    for name in ("my wife Ana", "my wife", "Tom", "my brother Tom", "my sister", "Eva"):
-        await wife.people.say(f"I met {name}", (name, "person"))
-    assert await wife.pending() == []
-
-
-async def test_what_a_person_rejected_is_not_proposed_again_where_the_turn_of_it_is_undone(wife: Wife) -> None:
-    said, waiting = await wife.introduce()
-    await wife.people.order(Reject(fact_ids=(waiting.event_id,)))
-    await wife.people.undo(said)
-    again = await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
-    assert not [event for event in again.entity_events if event.event == "merge_proposed"]
-    assert await wife.pending() == []
-
-
 async def test_two_whom_a_person_has_split_are_not_proposed_as_one(wife: Wife) -> None:
     await wife.people.say("My wife sings", ("my wife", "person"))
     await wife.people.say("I met my wife Ana", ("my wife Ana", "person"))

@@ -1,15 +1,23 @@
 """Relations in real tables: stated, ended and changed by turns, of entities that persons merge, undone and rebuilt."""
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final
+from uuid import UUID
 
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.schemas.command import EntityCommand, MergeEntities
+from mnemolog.schemas.command import (
+    CommandPayload,
+    Correct,
+    Delete,
+    DeleteAll,
+    Edit,
+    Update,
+)
 from mnemolog.schemas.commit import Commit
 from mnemolog.streams.llm.ports import NumberedConflict
+from tests.support.builders.commits import fact_id_at
 from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
@@ -72,39 +80,59 @@ async def test_relations_follow_the_facts_that_state_them_also_in_a_rebuild(peop
     assert await relations(people) == {("Alice", "employer", "Acme"): True, ("Alice", "spouse", "Ana"): True}
 
 
-async def test_relations_of_merged_entities_are_of_one(people: NamedPeople, memory: AsyncMemoryClient) -> None:
-    async def triples(of: str | None = None) -> list[Triple]:
-        return [(one.subject, one.predicate, one.object) for one in await memory.relations(of, user_id="alice")]
+PASSING, SAID = "My wife Ana lives in Bern", "Ana is my wife"
+GONE: Final[dict[str, tuple[str, Callable[[UUID], CommandPayload | None]]]] = {
+    "deleted": (PASSING, lambda told: Delete(fact_ids=(told,))),
+    "a stated one deleted": (SAID, lambda told: Delete(fact_ids=(told,))),
+    "its turn undone": (PASSING, lambda _: None),
+    "corrected without the tie": (PASSING, lambda told: Correct(edit=Edit(fact_id=told, text="Ana lives in Bern"))),
+    "another tie": (PASSING, lambda told: Correct(edit=Edit(fact_id=told, text="My sister Ana lives in Bern"))),
+    "a stated one is another": (SAID, lambda told: Correct(edit=Edit(fact_id=told, text="Ana is my sister"))),
+    "updated without the tie": (PASSING, lambda told: Update(edits=(Edit(fact_id=told, text="Ana lives in Oslo"),))),
+    "all deleted": (PASSING, lambda _: DeleteAll(category="relationship")),
+}
 
-    async def done(payload: EntityCommand) -> Commit:
-        commit = await people.order(payload)
-        assert (commit.outcome, commit.detail) == ("done", "")
-        return commit
 
-    await people.say("I sail with my wife Ana", ("my wife Ana", "person"))
-    await people.say("Annette's brother Tom skis", subject="Annette's brother Tom")
-    await people.say("I met Ana and Annette", ("Ana", "person"), ("Annette", "person"))
-    stated = [("Alice", "spouse", "Ana"), ("Annette", "sibling", "Tom")]
-    assert await triples() == stated
-    annette, ana, tom = [
-        (await memory.entity(name, user_id="alice")).entity.entity_id for name in ("Annette", "Ana", "Tom")
-    ]
-    merged = await done(MergeEntities(entity_ids=(annette,), into=ana))
-    assert await triples() == [("Alice", "spouse", "Ana"), ("Ana", "sibling", "Tom")]
-    assert await triples("Ana") == [("Ana", "spouse", "Alice"), ("Ana", "sibling", "Tom")]
-    assert [one.name for one in await memory.who("my wife's brother", user_id="alice")] == ["Tom"]
-    near = await memory.neighbours("Alice", hops=2, user_id="alice")
-    assert [(one.entity.name, one.hops) for one in near] == [("Ana", 1), ("Tom", 2)]
-    total, facts = await EntityStore(people.pipeline.pool).facts_of_entity(ana, limit=10)
-    assert total == len(facts) == 3  # the fact that names both is one
-    details = await memory.entity("Ana", user_id="alice")
-    moments = [(one.change, one.text) for one in details.timeline]
-    assert moments.count(("learned", "I met Ana and Annette")) == 1
-    assert details.profile.texts.count("I met Ana and Annette") == 1
-    assert await people.is_rebuilt_equal(in_place=True)
-    assert await triples() == [("Alice", "spouse", "Ana"), ("Ana", "sibling", "Tom")]
-    await people.undo(merged)
-    assert await triples() == stated
-    await done(MergeEntities(entity_ids=(annette,), into=tom))
-    assert await triples() == stated[:1]  # a relation within one entity is none
-    assert "related" not in [one.change for one in (await memory.entity("Tom", user_id="alice")).timeline]
+@pytest.mark.parametrize(("text", "command"), GONE.values(), ids=GONE)
+async def test_a_tie_is_gone_with_the_last_fact_that_told_it(
+    people: NamedPeople, memory: AsyncMemoryClient, text: str, command: Callable[[UUID], CommandPayload | None]
+) -> None:
+    async def spouses() -> list[str]:
+        (wife, stated) = await memory.who("my wife", user_id="alice"), await memory.relations(user_id="alice")
+        assert [one.name for one in wife] == [one.object for one in stated if one.predicate == "spouse"]
+        return [one.name for one in wife]
+
+    async def say_wife(text: str) -> Commit:
+        stated = [] if text == PASSING else [relation("Alice", "wife", "Ana")]
+        name = "my wife Ana" if text == PASSING else "Ana"
+        return await people.say(text, (name, "person"), subject="Alice", category="relationship", relations=stated)
+
+    await people.say("I met Ana", ("Ana", "person"))
+    for again in (False, True):
+        told = await say_wife(text)
+        second = await say_wife(f"Yesterday {text}") if again else None
+        assert await spouses() == ["Ana"]
+        payload = command(fact_id_at(told))
+        done = await (people.undo(told) if payload is None else people.order(payload))
+        left = ["Ana"] if second and not isinstance(payload, DeleteAll) else []
+        assert await spouses() == left
+        assert await people.is_rebuilt_equal()
+        if text == PASSING:
+            sings = await people.say("My wife sings", ("my wife", "person"))
+            named = await memory.explain(fact_id_at(sings))
+            assert ("Ana" in [one.name for one in named.entities]) == bool(left)
+            await people.undo(sings)
+        await people.undo(done)
+        assert await spouses() == ["Ana"]
+        await people.undo(told)
+
+
+async def test_a_tie_that_a_turn_told_outlasts_what_else_its_fact_said(
+    people: NamedPeople, memory: AsyncMemoryClient
+) -> None:
+    home: dict[str, Any] = {"key": "home_city", "single_valued": True, "action_hint": "update"}
+    for name, city in (("my wife Ana", "Bern"), ("Ana", "Oslo")):
+        entities = [{"name": name, "type": "person", "role": "subject"}]
+        await people.say(f"{name} lives in {city}", value=city, subject=name, entities=entities, **home)
+    assert await people.rows("SELECT value FROM facts WHERE status = 'active'") == [("Oslo",)]
+    assert [one.name for one in await memory.who("my wife", user_id="alice")] == ["Ana"]

@@ -59,6 +59,7 @@ async def test_a_name_and_a_type_of_a_repetition_are_one_while_that_holds(
     assert [event.event for event in (*again.events, *again.entity_events)] == [
         "fact_confirmed",
         "entity_alias_added",
+        "entity_alias_added",
         "fact_linked",
     ]
     (fact,) = (await memory.entity("Ana", user_id="alice")).facts

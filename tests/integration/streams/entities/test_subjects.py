@@ -12,7 +12,6 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import ALICE, fact_id_at
 from tests.support.builders.model_replies import decision_json
-from tests.support.builders.name_choices import choose_called
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
 pytestmark = pytest.mark.postgres
@@ -66,18 +65,6 @@ async def say_home(
 async def homes(people: NamedPeople, scope: Scope = ALICE) -> list[str]:
     query = "SELECT text FROM facts WHERE status = 'active' AND run_id = %s ORDER BY recorded_at, ordinal"
     return [text for (text,) in await people.rows(query, scope.run_id or "")]
-
-
-@pytest.mark.parametrize(
-    "kinds",
-    [("place", "place"), ("person", "other"), ("person", "place"), ("", "")],
-    ids="-".join,
-)
-async def test_another_entity_of_any_type_overwrites_nothing(people: NamedPeople, kinds: tuple[str, str]) -> None:
-    """Similarity 1, one key, and words that tell nothing apart but the name."""
-    for who, kind in zip(("Ana", "Ben"), kinds, strict=True):
-        await say_home(people, who, "Ulm", kind=kind, search_text="the same")
-    assert await homes(people) == ["Ana lives in Ulm", "Ben lives in Ulm"]
 
 
 async def test_one_who_may_be_either_ends_what_is_known_of_neither(people: NamedPeople) -> None:
@@ -151,20 +138,6 @@ async def two_toms(people: NamedPeople) -> None:
         await people.say(text, subject=who, entities=[{"name": who, "type": "person", "role": "subject"}])
 
 
-async def test_what_is_open_again_does_not_end_with_a_fact_of_a_namesake(asked_people: NamedPeople) -> None:
-    """Both are called Tom in all of it; a model tells them apart."""
-    people = asked_people
-    await two_toms(people)
-    people.model.choose = choose_called(HILL)
-    bern, ulm = await say_home(people, "Tom", "Bern"), await say_home(people, "Tom", "Ulm")
-    people.model.choose = choose_called(STONE)
-    await say_home(people, "Tom", "Rome")
-    await say_home(people, "Tom", "Paris")
-    assert (await home_of(people, bern))[0] == "superseded"
-    await people.order(Delete(fact_ids=(fact_id_at(ulm),)))
-    assert await home_of(people, bern) == ("active", None, False)
-
-
 @pytest.mark.parametrize(("called", "is_unresolved"), [("Bob", True), ("Rob Miller", False)])
 async def test_what_an_undo_brings_back_stands_beside_a_newer_value_of_the_same_one_alone(
     asked_people: NamedPeople, called: str, is_unresolved: bool
@@ -174,18 +147,3 @@ async def test_what_an_undo_brings_back_stands_beside_a_newer_value_of_the_same_
     await say_home(asked_people, called, "Rome")
     await asked_people.undo(gone)
     assert await home_of(asked_people, bern) == ("active", None, is_unresolved)
-
-
-@pytest.mark.parametrize("meant", [HILL, STONE])
-async def test_a_late_statement_ended_with_what_came_after_it_of_the_same_one(
-    asked_people: NamedPeople, meant: str
-) -> None:
-    people = asked_people
-    await two_toms(people)
-    people.model.choose = choose_called(HILL)
-    bern = await say_home(people, "Tom", "Bern")
-    await say_home(people, "Tom", "Ulm")
-    people.model.choose = choose_called(meant)
-    rome = await say_home(people, "Tom", "Rome", on_day=1)
-    ((began,),) = await people.rows("SELECT true_from FROM facts WHERE fact_id = %s", fact_id_at(bern))
-    assert await home_of(people, rome) == (("superseded", began, False) if meant == HILL else ("active", None, False))

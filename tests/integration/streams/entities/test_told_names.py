@@ -8,7 +8,6 @@ from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.schemas.command import Confirm, MergeEntities, Reject, RenameEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.texts import name_sentence
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
 pytestmark = pytest.mark.postgres
@@ -101,20 +100,6 @@ async def test_a_turn_tells_another_name(family: Family, one: str, predicate: st
     assert len((await family.client.entity("Bee", user_id="alice")).facts) == 2
     await family.people.undo(undo)
     assert await family.names() == {"Elizabeth": ["Bee"]}
-
-
-async def test_a_name_that_nobody_said_or_that_would_move_is_left_out_with_a_note(family: Family) -> None:
-    said = await family.say_same("Elizabeth sings", "Elizabeth", "Liz", "Elizabeth")
-    missing = await family.client.why_not(said.source_id, user_id="alice")
-    assert [(one.name, one.left_out) for one in missing.names if one.left_out] == [("Liz", "not_said")]
-    await family.people.say("I fly to Paris", ("Paris", "place"))
-    city = (await family.client.entity("Paris", user_id="alice")).entity
-    said = await family.say_same("Ana, whom they call Paris, runs", "Ana", "Paris", "Ana")
-    assert await family.names() == {"Elizabeth": [], "Paris": [], "Ana": []}
-    missing = await family.client.why_not(said.source_id, user_id="alice")
-    (taken,) = [one for one in missing.names if one.left_out]
-    assert (taken.name, taken.entity_id, taken.entity) == ("Paris", city.entity_id, "Paris")
-    assert name_sentence(taken) == "left out: it stays the name of who had it first (Paris, since 2026-03-03)"
 
 
 async def said_to_be_one(family: Family) -> PendingMerge:

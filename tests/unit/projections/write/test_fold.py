@@ -424,7 +424,8 @@ def test_pending_waits_and_is_not_believed(harness: FoldHarness, pending_fact: U
         state_since=SECOND_DECIDED_AT,
     )
     assert harness.state_of(BERN) == expected_state(**UNCHANGED)
-    assert [(row.event.fact.fact_id, row.settlement_row) for row in harness.changes.pending] == [(pending_fact, None)]
+    assert [row.event.fact.fact_id for row in harness.changes.pending] == [pending_fact]
+    assert harness.changes.settlements == []
 
 
 def test_a_pending_fact_is_mentioned_and_confirmed_like_others(harness: FoldHarness, pending_fact: UUID) -> None:
@@ -520,13 +521,6 @@ def test_what_is_to_end_later_can_be_rejected_before(harness: FoldHarness, pendi
     assert harness.settlements == []
     harness.commit("c1", with_decision(pending_rejected(pending_fact), by="human"), at=day(4))
     assert harness.settlements == [(pending_fact, "rejected")]
-
-
-def test_what_is_settled_at_once_is_one_row(harness: FoldHarness) -> None:
-    made = commit("t2", pending("Rome.", BERN))
-    harness.apply(commit("t2", pending("Rome.", BERN), pending_confirmed(fact_id_at(made), BERN)))
-    assert [row.settlement_row and row.settlement_row.settlement for row in harness.changes.pending] == ["confirmed"]
-    assert harness.changes.settlements == []
 
 
 def test_undo_puts_back_what_was_and_undoing_that_what_had_been_done(harness: FoldHarness) -> None:

@@ -218,10 +218,8 @@ def test_a_pending_fact_is_never_believed(log: list[LogRecord]) -> None:
 @given(logs)
 def test_what_is_pending_is_what_has_an_open_row(log: list[LogRecord]) -> None:
     changes, _ = folded(FoldState(), log)
-    open_rows = {
-        row.event.fact.fact_id for row in changes.pending if not (row.settlement_row and row.settlement_row.settlement)
-    }
     held = {row.event.fact.fact_id for row in changes.pending}
+    open_rows = held - {row.fact_id for row in changes.settlements if row.settlement}
     waiting = {row.fact.fact_id for row in changes.facts if row.state.status == "pending_confirmation"}
     assert open_rows == waiting & held
 

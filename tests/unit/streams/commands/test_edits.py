@@ -290,11 +290,13 @@ HOME: dict[str, Any] = {"key": "home_city", "value": "Bern", "category": "identi
 KNOWN = stored_fact("Alice lives in Bern.", single_valued=True, **HOME)
 
 
-def imported(text: str, **fields: Any) -> FactAdded | FactsMerged | None:
-    """What the import of a fact adds beside `KNOWN`, or makes of it."""
-    order = Import(fact=ImportedFact(text=text, **fields))
+def imported(
+    text: str, *, known: StoredFact = KNOWN, metadata: dict[str, Any] | None = None, **fields: Any
+) -> FactAdded | FactsMerged | None:
+    """What the import of a fact adds beside a known one, or makes of it."""
+    order = Import(fact=ImportedFact(text=text, **fields), metadata=metadata or {})
     rules = EndRules(at=CONTEXT.now, policy=EffectivePolicy(), user_names=())
-    events = edits.import_fact(CONTEXT, order, embedded_fact(text)[0], by_id(KNOWN), rules)
+    events = edits.import_fact(CONTEXT, order, embedded_fact(text)[0], by_id(known), rules)
     (event,) = events or (None,)
     assert event is None or isinstance(event, FactAdded | FactsMerged)
     return event
@@ -336,13 +338,31 @@ def test_an_import_adds_what_is_new_unresolved_beside_a_rival(
     assert event.fact.true_from == fields.get("true_from", CONTEXT.issued_at)
 
 
-@pytest.mark.parametrize("more", [{"event_time": day(1)}, {"authority": "human"}, {"true_from": day(-400)}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"event_time": day(1)},
+        {"authority": "human"},
+        {"true_from": day(-400)},
+        {"value_json": {"zip": 3000}},
+        {"metadata": {"source": "crm"}},
+    ],
+)
 def test_a_known_fact_goes_on_with_what_an_import_says_more(more: dict[str, Any]) -> None:
-    event = imported(KNOWN.fact.text, **HOME, **more)
+    event = imported(KNOWN.fact.text, **more)
     assert isinstance(event, FactsMerged)
     assert event.targets == (KNOWN.fact_id,)
-    assert event.fact.key == HOME["key"]
     assert {name: getattr(event.fact, name) for name in more} == more
+    kept = KNOWN.fact.model_dump(include={*HOME, "single_valued"})
+    assert {name: getattr(event.fact, name) for name in kept} == kept
+
+
+def test_a_known_fact_keeps_its_term_and_its_metadata_in_an_import() -> None:
+    known = stored_fact(KNOWN.fact.text, valid_until=day(90), **HOME)
+    known = replace(known, metadata={"source": "form"})
+    event = imported(KNOWN.fact.text, known=known, authority="human", metadata={"source": "crm", "row": 7})
+    assert isinstance(event, FactsMerged)
+    assert (event.fact.valid_until, event.fact.metadata) == (day(90), {"source": "crm", "row": 7})
 
 
 def test_an_import_without_a_confidence_has_that_of_its_certainty() -> None:

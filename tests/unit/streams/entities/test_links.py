@@ -47,13 +47,20 @@ MARRIED = StoredRelation(
 def linked(
     *named: tuple[KnownEntity, Role],
     fact_id: UUID = OLD,
+    text: str = "",
     subject: str | None = None,
     relations: Sequence[StoredRelation] = (),
 ) -> LinkedFact:
     entities = {one.entity_id: one for one in (USER, ANA, BEN, *(one for one, _ in named))}
     links = [(one.entity_id, role) for one, role in named]
     return LinkedFact(
-        fact_id=fact_id, subject=subject, true_from=START_TIME, links=links, relations=relations, entities=entities
+        fact_id=fact_id,
+        text=text,
+        subject=subject,
+        true_from=START_TIME,
+        links=links,
+        relations=relations,
+        entities=entities,
     )
 
 

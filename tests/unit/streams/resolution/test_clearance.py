@@ -13,8 +13,9 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import Candidate, MatchedFact, Original, PromotedFrom
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.merges import known_candidate
 from mnemolog.streams.resolution import events, guards
-from mnemolog.streams.resolution.classify import Conflict, Duplicate, New, known_candidate
+from mnemolog.streams.resolution.classify import Conflict, Duplicate, New
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.events import DecisionContext
 from tests.support.builders.decisions import (

@@ -179,6 +179,42 @@ def test_a_merged_fact_is_what_its_parents_are_together() -> None:
     assert (fact.key, fact.value, fact.subject) == ("work_city", "Munich", "Bob")
 
 
+@pytest.mark.parametrize(
+    ("known", "said", "expected"),
+    [
+        ({"metadata": {"shop": 1}}, {}, {"metadata": {"shop": 1, "turn": "t"}}),
+        ({"metadata": {"turn": "s"}}, {}, {"metadata": {"turn": "t"}}),
+        ({"value_json": {"kg": 70}}, {}, {"value_json": {"kg": 70}}),
+        ({"importance": 0.9, "importance_category": "stable_preference"}, {"importance": 0.3}, {"importance": 0.9}),
+        ({"event_time": LAST_YEAR}, {}, {"event_time": LAST_YEAR, "true_from": LAST_YEAR}),
+        ({"event_time": LAST_YEAR}, {"event_time": LAST_YEAR - DAY}, {"event_time": LAST_YEAR - DAY}),
+        ({"action_hint": "retract"}, {}, {"action_hint": "retract"}),
+        ({"category": "health"}, {"category": "travel"}, {"category": "health", "more_categories": ("travel",)}),
+    ],
+)
+def test_a_merged_fact_has_what_its_parent_has(
+    known: dict[str, Any], said: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    parent = known_fact(**known)
+    context = decision_context(metadata={"turn": "t"})
+    event = decide_one(matched_fact(parent, **said), llm_decision("MERGE", parent), context)
+    assert isinstance(event, FactsMerged)
+    assert {name: getattr(event.fact, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("found", [Duplicate, Conflict])
+def test_words_of_what_the_turn_has_merged_repeat_the_merged_fact(found: type) -> None:
+    known = known_fact()
+    again = matched_fact(known, text=known.text)
+    second = Duplicate(again, known, "hash") if found is Duplicate else Conflict(again, (known,))
+    first = Conflict(matched_fact(known), (known,))
+    decisions = {0: llm_decision("MERGE", known), 1: llm_decision("KEEP", known)}
+    merged, skipped = decide([first, second], judged(decisions), decision_context())
+    assert isinstance(merged, FactsMerged)
+    assert isinstance(skipped, FactSkipped)
+    assert skipped.target == merged.fact.fact_id
+
+
 def test_a_merged_fact_takes_no_end_and_every_authority_from_its_parents() -> None:
     """The announced end of a parent follows in `mnemolog.streams.ends`, as an end and not as a term."""
     old = known_fact(true_to=NEXT_YEAR, authority="human")

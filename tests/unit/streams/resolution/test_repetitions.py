@@ -1,5 +1,6 @@
 """Equal words are a repetition only of the same event, and a repetition brings all that it says beyond the words."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -45,7 +46,9 @@ def again(*known: Candidate, text: str, **fields: Any) -> type:
         pytest.param({"event_time": LAST_YEAR}, {"event_time": LAST_YEAR}, Duplicate, id="the same day"),
         pytest.param({"event_time": LAST_YEAR}, {"event_time": TODAY}, Conflict, id="another day"),
         pytest.param({"event_time": LAST_YEAR}, {}, Duplicate, id="no day"),
-        pytest.param({}, {"event_time": TODAY}, Duplicate, id="a day that was not known"),
+        pytest.param({}, {"event_time": LAST_YEAR - DAY}, Duplicate, id="a day that was not known"),
+        pytest.param({}, {"event_time": TODAY}, Conflict, id="a day since it was said"),
+        pytest.param({"said_at": TODAY}, {"event_time": TODAY - DAY}, Duplicate, id="a day before it was said last"),
         pytest.param(
             {"event_time": LAST_YEAR, "value": "Berlin", **HOME},
             {"event_time": TODAY, "value": "Berlin", **HOME},
@@ -87,12 +90,14 @@ def test_what_is_said_again_without_an_end_is_a_repetition_whatever_began() -> N
     assert again(known_fact(1.0, "Mira likes tea."), began, text="Mira likes tea.") is Duplicate
 
 
-def repeated(known: Candidate, *, by: str, authority: str = "extracted", **fields: Any) -> MemoryEvent:
+def repeated(
+    known: Candidate, *, by: str, authority: str = "extracted", metadata: Mapping[str, Any] | None = None, **fields: Any
+) -> MemoryEvent:
     """The event of a statement in the words of a known fact, as a duplicate or as what a model calls the same."""
     matched = matched_fact(known, text=known.text, **fields)
     found = Duplicate(matched, known, "hash") if by == "hash" else Conflict(matched, (known,))
     decisions = {} if by == "hash" else {0: llm_decision("KEEP", known)}
-    (event,) = decide([found], judged(decisions), decision_context(authority=authority))
+    (event,) = decide([found], judged(decisions), decision_context(authority=authority, metadata=metadata or {}))
     return event
 
 
@@ -108,10 +113,53 @@ def test_a_human_word_vouches_for_the_known_fact(by: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["hash", "model"])
-def test_a_key_is_added_to_the_known_fact(by: str) -> None:
-    event = repeated(known_fact(), by=by, value="Berlin", **HOME)
+@pytest.mark.parametrize(
+    ("known", "said", "source"),
+    [
+        pytest.param({}, {"value": "Berlin", **HOME}, {}, id="a key"),
+        pytest.param(HOME, {"value": "Berlin", **HOME}, {}, id="a value"),
+        pytest.param(HOME | {"value": "Berlin"}, {"value_json": [52.5, 13.4]}, {}, id="a value as JSON"),
+        pytest.param(HOME | {"value": "Berlin"}, {}, {"metadata": {"channel": "phone"}}, id="metadata"),
+        pytest.param(HOME | {"value": "Berlin"}, {"key": "residence"}, {"authority": "human"}, id="a human's word"),
+    ],
+)
+def test_a_known_fact_goes_on_with_what_a_repetition_says_more(
+    by: str, known: dict[str, Any], said: dict[str, Any], source: dict[str, Any]
+) -> None:
+    kept: dict[str, Any] = {"metadata": {"shop": 1}, "importance": 0.9, "more_categories": ("travel",)}
+    event = repeated(known_fact(**kept, **known), by=by, **said, **source)
     assert isinstance(event, FactsMerged)
-    assert (event.fact.key, event.fact.value, event.fact.single_valued) == ("home_city", "Berlin", True)
+    fact = event.fact
+    assert (fact.key, fact.value, fact.single_valued) == ("home_city", "Berlin", True)
+    assert fact.metadata == {"shop": 1} | source.get("metadata", {})
+    assert (fact.importance, fact.value_json) == (0.9, said.get("value_json"))
+    assert (fact.authority, fact.categories) == (source.get("authority", "extracted"), ("travel",))
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "source"),
+    [
+        pytest.param({"key": "home_city"}, {"key": "residence", "value": "Berlin"}, {}, id="another key"),
+        pytest.param({"metadata": {"day": 1}}, {}, {"metadata": {"day": 2}}, id="metadata of a name that it has"),
+        pytest.param({"authority": "human"}, {}, {"metadata": {"day": 2}}, id="metadata beside a human's word"),
+        pytest.param({"value_json": 1}, {"value_json": 2}, {}, id="another value as JSON"),
+    ],
+)
+def test_a_repetition_without_more_is_a_mention(
+    known: dict[str, Any], said: dict[str, Any], source: dict[str, Any]
+) -> None:
+    assert isinstance(repeated(known_fact(**known), by="hash", **said, **source), FactSkipped)
+
+
+def test_a_human_word_that_confirms_a_pending_fact_vouches_for_it() -> None:
+    pending, target = known_fact(status="pending_confirmation"), known_fact(text="Mira lives in Bonn.")
+    held = PendingOverwrite(fact_id=pending.fact_id, targets=(target.fact_id,))
+    stated = matched_fact(pending, target, text=pending.text)
+    context = decision_context(held, authority="human")
+    confirmed, merged = decide([Duplicate(stated, pending, "hash")], [], context)
+    assert (confirmed.event, confirmed.ended_ids) == ("pending_confirmed", (target.fact_id,))
+    assert isinstance(merged, FactsMerged)
+    assert (merged.targets, merged.fact.authority, merged.ordinal) == ((pending.fact_id,), "human", 1)
 
 
 REX = {"key": "pet", "value": "Rex"}
@@ -195,6 +243,8 @@ def test_of_two_facts_in_the_same_words_the_one_with_the_key_is_repeated() -> No
         pytest.param(
             {"key": "allergy", "value": "nuts"}, {"key": "allergy", "value": "milk"}, FactAdded, id="two values"
         ),
+        pytest.param({"key": "allergy"}, {"key": "allergy", "value": "milk"}, FactsMerged, id="a value of one"),
+        pytest.param({"value_json": 1}, {"value_json": True}, FactAdded, id="two values as JSON"),
     ],
 )
 def test_a_merged_fact_fills_every_slot_of_its_parents(

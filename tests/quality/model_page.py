@@ -1,0 +1,233 @@
+"""docs/model.md: what a real model makes of labelled cases and of a conversation, from the results of the commands."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+import orjson
+
+from mnemolog.schemas.base import Record
+from tests.bench.markdown import filled, table
+from tests.quality import cases as conflicts
+from tests.quality import report as conflict_report
+from tests.quality.first_hits import Found, SearchScore, judge
+from tests.quality.recordings import FOLDER, Outcome, read_outcomes
+from tests.quality.rival import read_found
+from tests.quality.runs import Cost, Share, load_scores
+from tests.quality.scores import Rates, Score, ScoredCase, compute_rates
+from tests.quality.understanding import cases as dialogues
+from tests.quality.understanding import report as dialogue_report
+from tests.quality.understanding.scores import CaseScore
+from tests.support.paths import ROOT
+
+RESULTS: Final = Path(__file__).with_name("results")
+TRANSCRIPT: Final = RESULTS / "transcript.json"
+FORMER: Final = RESULTS / "former.json"
+"""Outcomes of development cases with the prompts before these (extract-7, resolve-6), whose replies are not kept."""
+WORD: Final = RESULTS / "transcript.md"
+"""What was wrong in the transcript, by hand."""
+TEMPLATE: Final = Path(__file__).with_name("model.md.in")
+PAGE: Final = ROOT / "docs" / "model.md"
+COLUMNS: Final = ("right", "unmet", "wrong_overwrites", "lost_updates", "unfounded", "duplicates")
+HEAD: Final = ("cases of", "number", *(name.replace("_", " ") for name in COLUMNS), "calls", "tokens in", "out")
+
+
+class Change(Record):
+    """What one event of a turn did; `of` are the texts of the known facts that it is about."""
+
+    event: str
+    text: str
+    of: tuple[str, ...]
+    reason: str
+
+
+class TranscriptTurn(Record):
+    """A turn of the conversation, what became of it, and what that took."""
+
+    speaker: str
+    said: str
+    status: str
+    error: str | None
+    changes: tuple[Change, ...]
+    seconds: float
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+    def shown(self) -> str:
+        """Lines for a terminal and for the page."""
+        cost = f"{self.seconds:.0f} s, {self.calls} calls, {self.input_tokens} + {self.output_tokens} tokens"
+        ends = []
+        for one in self.changes:
+            of = f"  [{'; '.join(one.of)}]" if one.of else ""
+            ends.append(f"  {one.event.removeprefix('fact_').replace('_', ' ')}: {one.text}{of}")
+        return "\n".join([f"{self.speaker}: {self.said}  ({cost})", *(ends or [f"  {self.error or self.status}"])])
+
+
+class Transcript(Record):
+    """The conversation of the demonstration with a model, as `make model` saw it."""
+
+    at: datetime
+    machine: str
+    model: str
+    seconds: int
+    turns: tuple[TranscriptTurn, ...]
+
+    def save(self) -> None:
+        TRANSCRIPT.write_text(self.model_dump_json(indent=1) + "\n")
+
+
+def write_page() -> None:
+    PAGE.write_text(model_page())
+
+
+def model_page() -> str:
+    """The whole page, from the files of results."""
+    recorded = {split: read_outcomes(FOLDER / split) for split in conflicts.SPLITS}
+    every = [one for some in recorded.values() for one in some.values()]
+    talk = Transcript.model_validate_json(TRANSCRIPT.read_bytes())
+    mem0 = {one.id: one for one in read_found()}
+    former = {one.id: one for one in map(Outcome.model_validate, _json(FORMER))}
+    fields = {
+        "model": talk.model,
+        "machine": talk.machine,
+        "conflicts": conflict_table(recorded, former),
+        "families": family_table(every),
+        "dialogues": dialogue_table(every),
+        "search": search_table(every, mem0),
+        "mem0_cases": len(mem0),
+        "transcript": "\n\n".join(one.shown() for one in talk.turns),
+        "talk": talk_line(talk),
+        "word": WORD.read_text().strip(),
+    }
+    return filled(TEMPLATE, fields)
+
+
+def _json(path: Path) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = orjson.loads(path.read_bytes())
+    return found
+
+
+def _scored(outcomes: Iterable[Outcome]) -> list[ScoredCase]:
+    cases = {case.id: case for case in conflicts.load()}
+    return [
+        ScoredCase(case=cases[one.id], score=Score.model_validate({"id": one.id, **one.score}))
+        for one in outcomes
+        if one.kind == "conflict"
+    ]
+
+
+def _offline(ids: Iterable[str]) -> list[ScoredCase]:
+    cases = {case.id: case for case in conflicts.load()}
+    baseline = load_scores(Score, conflict_report.BASELINE)
+    return [ScoredCase(case=cases[one], score=baseline[one]) for one in ids]
+
+
+def _row(name: str, scored: Sequence[ScoredCase], outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    rates: Rates = compute_rates(scored)
+    return (name, str(len(scored)), *(str(getattr(rates, one)) for one in COLUMNS), *_costs(outcomes))
+
+
+def _costs(outcomes: Sequence[Outcome]) -> tuple[str, str, str]:
+    """Calls and tokens a turn; none of no outcome, as of the offline rules."""
+    turns = sum(one.turns for one in outcomes) or 1
+    calls = sum(one.calls for one in outcomes) / turns
+    prompts = sum(one.input_tokens for one in outcomes) / turns
+    replies = sum(one.output_tokens for one in outcomes) / turns
+    return f"{calls:.2f}", f"{prompts:.0f}", f"{replies:.0f}"
+
+
+def conflict_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]], former: Mapping[str, Outcome]) -> str:
+    """By split: these prompts, the former ones and the offline rules on the same cases."""
+    rows = []
+    for split, outcomes in recorded.items():
+        own = [one for one in outcomes.values() if one.kind == "conflict"]
+        rows.append(_row(f"{split}: these prompts", _scored(own), own))
+        if before := [former[one.id] for one in own if one.id in former]:
+            rows.append(_row(f"{split}: the prompts before", _scored(before), before))
+        rows.append(_row(f"{split}: offline rules", _offline(one.id for one in own), []))
+    return table(HEAD, rows)
+
+
+def family_table(every: Sequence[Outcome]) -> str:
+    """Both splits together, by family."""
+    scored = _scored(every)
+    rows = []
+    for family in conflicts.FAMILIES:
+        ids = {one.case.id for one in scored if one.case.family == family}
+        some = [one for one in scored if one.case.id in ids]
+        if some:
+            rows.append(_row(family, some, [one for one in every if one.id in ids]))
+    return table(HEAD, rows)
+
+
+def dialogue_table(every: Sequence[Outcome]) -> str:
+    """The figures of docs/understanding.md, for each split with the model and with the offline rules."""
+    cases = {case.id: case for case in dialogues.load()}
+    own = [one for one in every if one.kind == "dialogue"]
+    offline = load_scores(CaseScore, dialogue_report.BASELINE)
+    of_model = {one.id: CaseScore.model_validate({"id": one.id, **one.score}) for one in own}
+    rows, head = [], ""
+    for split in dialogues.SPLITS:
+        ids = [one.id for one in own if cases[one.id].split == split]
+        for name, scores in (("these prompts", of_model), ("offline rules", offline)):
+            scored = [dialogue_report.ScoredCase(case=cases[one], score=scores[one], cost=Cost()) for one in ids]
+            if scored:
+                head, _, *lines = dialogue_report.report(scored).splitlines()
+                _, *cells = lines[-1].strip("|").split("|")
+                cost = _costs([one for one in own if one.id in ids]) if scores is of_model else ("0", "0", "0")
+                rows.append((f"{split}: {name}", *(cell.strip() for cell in cells), *cost))
+    return table((*(cell.strip() for cell in head.strip("|").split("|")), "calls", "tokens in", "out"), rows)
+
+
+SEARCH_COLUMNS: Final[Mapping[str, Callable[[conflicts.Case], bool]]] = {
+    "lost_update": lambda case: case.old == "ended" or case.new == "kept",
+    "forgotten": lambda case: case.old == "kept",
+    "unfounded": lambda case: case.is_no_news,
+    "duplicate": lambda case: case.is_repetition,
+}
+"""What a search shows, with the cases in which it can be."""
+
+
+def search_table(every: Sequence[Outcome], mem0: Mapping[str, Found]) -> str:
+    """The cases that both sides ran, by split: what a search returns, and what a message cost."""
+    ours = {one.id: one.found for one in every if one.found}
+    cases = {case.id: case for case in conflicts.load()}
+    rows = []
+    for split in conflicts.SPLITS:
+        ids = [one for one in ours if one in mem0 and cases[one].split == split]
+        for name, found in (("Mnemolog", ours), ("mem0", mem0)):
+            if ids:
+                rows.append(_search_row(f"{split}: {name}", [cases[one] for one in ids], [found[one] for one in ids]))
+    names = (name.replace("_", " ") for name in SEARCH_COLUMNS)
+    return table(("cases of", "number", "right", "unmet", *names, "calls", "tokens in", "out"), rows)
+
+
+def _search_row(name: str, cases: Sequence[conflicts.Case], found: Sequence[Found]) -> tuple[str, ...]:
+    scores: list[SearchScore] = [judge(case, one) for case, one in zip(cases, found, strict=True)]
+
+    def share(flag: str, of: Callable[[conflicts.Case], bool]) -> str:
+        some = [score for case, score in zip(cases, scores, strict=True) if of(case)]
+        return str(Share(of=len(some), count=sum(getattr(one, flag) for one in some)))
+
+    turns = sum(len(case.known) + 1 for case in cases)
+    costs = (sum(getattr(one, what) for one in found) / turns for what in ("calls", "input_tokens", "output_tokens"))
+    calls, tokens, replied = costs
+    flags = ("right", "unmet")
+    shares = (share(flag, lambda _: True) for flag in flags)
+    parts = (share(flag, of) for flag, of in SEARCH_COLUMNS.items())
+    return (name, str(len(cases)), *shares, *parts, f"{calls:.2f}", f"{tokens:.0f}", f"{replied:.0f}")
+
+
+def talk_line(talk: Transcript) -> str:
+    turns = talk.turns
+    facts = sum(len(one.changes) for one in turns)
+    means = (fmean(getattr(one, name) for one in turns) for name in ("calls", "input_tokens", "output_tokens"))
+    calls, tokens, replied = means
+    return (
+        f"{len(turns)} turns in {talk.seconds} s, {facts} changes; a turn took {calls:.2f} calls, {tokens:.0f} tokens "
+        f"of prompts and {replied:.0f} of replies, and {fmean(one.seconds for one in turns):.0f} s from its "
+        f"publication to its end."
+    )
