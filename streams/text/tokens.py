@@ -122,7 +122,7 @@ SENTENCE_STARTERS: Final = WORDS["sentence_starters"]
 AMBIGUOUS_WORDS: Final = WORDS["ambiguous"]
 """Words with a second meaning. They count when two texts are compared: a false alarm costs no more than a question to
 the LLM. They do not count when a text is refused."""
-SMALL_WORDS: Final = SENTENCE_STARTERS | WORDS["small_words"]
+SMALL_WORDS: Final = (SENTENCE_STARTERS | WORDS["small_words"]) - WORDS["other_in_english"]
 """Words that tell little alone: they begin sentences, or are forms of "to be" and the like."""
 OWN_SIGNS: Final = re.compile("[我俺僕]|私|わたし")
 TIE_SIGNS: Final = re.compile("我?的?((?:妹|姐|哥|弟|妈|爸|母|父|兄|姉|夫|妻|丈夫|老板|同事)[妹姐哥弟妈爸親亲]?)")
@@ -176,6 +176,7 @@ SENTENCE_ENDS: Final = frozenset(".!?…\n")
 _BEFORE_FIRST: Final = SENTENCE_ENDS | frozenset(":")
 CLAUSE_ENDS: Final = SENTENCE_ENDS | frozenset(",;:")
 CONJUNCTIONS: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero", "e", "mas", "ma", "и", "но"})
+_SHORT_UNITS: Final = frozenset({"m", "g", "l", "h", "s", "c", "f", "k", "t", "b"})
 _DEFINITE_ARTICLES: Final = frozenset({"the", "der", "das", "le", "la", "les", "el", "los", "las", "il", "lo"})
 _NEGATION_REACH = 8  # words that a negation reaches at the most
 _STEM_LENGTH = 4
@@ -265,6 +266,8 @@ def units_of(tokens: Sequence[str]) -> Iterator[str]:
         word = token.casefold()
         if word in UNITS and (word not in SMALL_WORDS or _is_counted(word, before.casefold())):
             yield UNITS[word]
+        elif word in _SHORT_UNITS and before[-1:].isdigit():
+            yield word
 
 
 def _is_counted(word: str, before: str) -> bool:

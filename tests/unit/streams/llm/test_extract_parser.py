@@ -76,7 +76,7 @@ SCRIPT = "Alice: Where?\nCaroline: I live in Berlin"
         ("I live in Berlin", "Alice", "alice", None, None),
         ("I live in Berlin", "Alice", "Bob", None, "Bob"),
         ("I live in Berlin", None, "Bob", "der Nutzer", "Bob"),
-        ("I live in Berlin", "Alice", "Bob", "Tom", "Tom"),
+        ("I live in Berlin with Tom", "Alice", "Bob", "Tom", "Tom"),
         (SCRIPT, "Alice", None, "the user", "Caroline"),
         ("Caroline: I live in Berlin,\nsince May.\nAlice: Nice!", None, None, "the user", "Caroline"),
         ("Alice: I live in Berlin\nCaroline: Nice!", "Alice", None, "the user", "the user"),
