@@ -16,7 +16,6 @@ from mnemolog.streams.text.readings import (
     clauses_of,
     has_condition,
     is_english,
-    is_number,
     is_supposed,
     main_script,
     read,
@@ -219,8 +218,9 @@ def other_person(sentence: str, speakers: tuple[str, ...] = ()) -> str:
     if not WORDS["first_person"].isdisjoint(tokens):
         return ""
     if next((word for word in tokens if word not in _OPENING), "") in WORDS["my"]:
-        owned = (tokens[at + 1 :] for at, word in enumerate(tokens) if word in WORDS["my"])
-        return " ".join(next((one for one in rest if not is_number(one)), "") for rest in owned)
+        owned = [next(iter(tokens[at + 1 :]), "") for at, word in enumerate(tokens) if word in WORDS["my"]]
+        is_being = any(ties_in(sentence)) or not WORDS["other_ties"].isdisjoint(owned)
+        return " ".join(owned) if is_being else ""
     first = next(iter(reading.tokens), "")
     is_name = first[:1].isupper() and is_first_name(first.casefold()) and WORDS["my"].isdisjoint(tokens)
     is_other = is_name and not any(has_words(one, first) for one in speakers)
