@@ -11,7 +11,7 @@ Seconds = Annotated[float, Field(gt=0)]
 class PostgresSettings(BaseSettings):
     """Settings of the Postgres side; every field is read from `MNEMOLOG_<NAME>`."""
 
-    model_config = SettingsConfigDict(env_prefix="MNEMOLOG_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="MNEMOLOG_", extra="forbid", frozen=True, defer_build=True)
 
     postgres: str | None = Field(
         default=None, description="URL of the Postgres to use; without it `up` starts one of its own"

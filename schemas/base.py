@@ -105,7 +105,7 @@ Timestamp = Annotated[AwareDatetime, AfterValidator(_check_year)]
 class Record(BaseModel):
     """A frozen value. Unknown fields are refused: a new field is a new `schema_version`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 PART_OF_ANSWERS = ConfigDict(extra="forbid", allow_inf_nan=False)

@@ -17,7 +17,6 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.turn import Turn
 from scripts.alerts import alert_rules
 from scripts.cldr_words import cldr_places, cldr_words
-from scripts.client_stub import client_stub
 from scripts.dashboard import dashboard
 from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
 from scripts.pages import cli_page, metrics_page, settings_page, vocabulary_page
@@ -38,7 +37,6 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     **{f"schemas/json/{name}.v{model.VERSION}.json": partial(json_schema, model) for name, model in SCHEMAS.items()},
     "docs/cli.md": cli_page,
     "docs/settings.md": settings_page,
-    "mnemolog/client/sync_client.pyi": client_stub,
     "docs/metrics.md": metrics_page,
     "docs/vocabulary.md": vocabulary_page,
     "streams/text/cldr_places.json": cldr_places,

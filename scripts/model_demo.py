@@ -23,7 +23,7 @@ from mnemolog.cli.runtime import run_and_exit, stop_on_signals
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.turn_files import TurnFilePublisher
 from mnemolog.logs import configure_logs
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
 from scripts.model_server import endpoint, model_settings
@@ -42,7 +42,7 @@ async def converse(settings: Settings) -> list[TranscriptTurn]:
         except ValueError:
             continue  # the record that is no turn
         turns[turn.scope.user_id].append(turn)
-    async with AsyncMemoryClient.from_settings(settings) as client, asyncio.TaskGroup() as group:
+    async with AsyncMemoryClient(settings=settings) as client, asyncio.TaskGroup() as group:
         people = [group.create_task(_say_all(client, settings, some)) for some in turns.values()]
     return [one for person in people for one in person.result()]
 
@@ -55,7 +55,7 @@ async def _say_all(client: AsyncMemoryClient, settings: Settings, turns: Sequenc
         began = time.monotonic()
         (receipt,) = await publisher.publish(io.BytesIO(turn.to_bytes()))
         end = await client.wait(receipt, timeout=TURN_SECONDS)
-        texts |= {one.fact_id: one.text or "" for one in end.memories if one.fact_id}
+        texts |= {one.fact_id: one.text or "" for one in end.changes if one.fact_id}
         one = transcript_turn(turn, end, texts, time.monotonic() - began)
         sys.stdout.write(f"{one.shown()}\n")
         sys.stdout.flush()
@@ -63,7 +63,7 @@ async def _say_all(client: AsyncMemoryClient, settings: Settings, turns: Sequenc
     return said
 
 
-def transcript_turn(turn: Turn, end: WriteResult, texts: Mapping[UUID, str], seconds: float) -> TranscriptTurn:
+def transcript_turn(turn: Turn, end: Result, texts: Mapping[UUID, str], seconds: float) -> TranscriptTurn:
     return TranscriptTurn(
         speaker=turn.speaker or "",
         said=" ".join(one.content for one in turn.messages if one.role == "user"),
@@ -76,7 +76,7 @@ def transcript_turn(turn: Turn, end: WriteResult, texts: Mapping[UUID, str], sec
                 of=tuple(texts.get(target, "") for target in one.targets),
                 reason=one.reason,
             )
-            for one in end.memories
+            for one in end.changes
         ),
         seconds=round(seconds, 1),
         calls=end.llm_calls,

@@ -116,7 +116,7 @@ def _screens(folder: Path) -> Iterator[tuple[str, str, str]]:
         for screen in SCREENS:
             for name, turn_id in (("fact", "t2"), ("held", "t4")):
                 if f"{{{name}}}" in screen.command:
-                    (memory, *_) = json.loads(_run(folder, "status", turn_id, "--json"))["memories"]
+                    (memory, *_) = json.loads(_run(folder, "status", turn_id, "--json"))["changes"]
                     named[name] = memory["fact_id"][:8]
             command = screen.command.format(**named)
             texts.append((screen.title, command, _run(folder, *shlex.split(command), stdin=screen.stdin)))

@@ -22,7 +22,7 @@ from mnemolog.cli.output import (
     without_password,
 )
 from mnemolog.cli.runtime import call_client, cli_settings, discovered_settings, run_async
-from mnemolog.cli.show_decisions import show_results, show_turn_receipt
+from mnemolog.cli.show_decisions import show_status
 from mnemolog.cli.tables import (
     Entry,
     ShortIds,
@@ -39,9 +39,8 @@ from mnemolog.cli.tables import (
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.producer import TurnReceipt
     from mnemolog.projections.queries.audit import Audit, FailedTurn
-    from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.projections.queries.results import Result
     from mnemolog.projections.rebuild.rebuild import RebuildReport
     from mnemolog.projections.rebuild.scope_indexes import IndexReport
     from mnemolog.restore import RestoreReport
@@ -84,7 +83,7 @@ def show_failed(found: "Sequence[FailedTurn]", _: ShortIds) -> None:
 @query_command(show_failed, scope=WHOLE_TENANT)
 def failed(*, limit: Limit = 20) -> Query:
     """List turns that ended failed or rejected, with the reason, and how to publish them again."""
-    return lambda client: client.failed_turns(limit=limit)
+    return lambda client: client.admin.failed_turns(limit=limit)
 
 
 def retry(
@@ -97,25 +96,20 @@ def retry(
 ) -> None:
     """Publish a failed turn again as it was received, for another attempt."""
 
-    async def work(client: "AsyncMemoryClient") -> "TurnReceipt | WriteResult":
+    async def work(client: "AsyncMemoryClient") -> "Result":
         before = await client.status(await whole_turn_id(client, turn_id, user=user), user_id=user)
-        turn = await client.received_turn(before.turn_id, user_id=user)
+        turn = await client.admin.received_turn(before.turn_id, user_id=user)
         if before.success or before.status == "pending":
             raise _refused(f"turn {before.turn_id} is {before.status}: there is nothing to try again")
         if turn is None:
             raise _refused(f"the journal has no valid turn {before.turn_id}: mend it and publish it under a new id")
-        (receipt,) = await client.add_many([turn])
+        (sent,) = await client.add_many([turn])
         if not wait:
-            return receipt
+            return sent
         return await client.wait(turn.turn_id, timeout=wait, user_id=user, attempt=before.attempt + 1)
 
-    def show(end: "TurnReceipt | WriteResult") -> None:
-        from mnemolog.client.producer import TurnReceipt  # noqa: PLC0415 - it is loaded by now
-
-        show_turn_receipt(end) if isinstance(end, TurnReceipt) else show_results([end])
-
     end = call_client(work, tenant=tenant)
-    print_result(end, show, as_json=as_json)
+    print_result(end, show_status, as_json=as_json)
     exit_for_ends([end])
 
 

@@ -40,7 +40,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(read.import_facts, "mnemolog import facts.jsonl --wait", name="import"),
         CommandEntry(read.dry_run, 'mnemolog dry-run "I moved to Ulm." --user alice'),
         CommandEntry(commands.update, 'mnemolog update 3f2a1b4c "Alice lives in Bonn." --user alice'),
-        CommandEntry(commands.batch_update, "mnemolog batch-update edits.jsonl --user alice"),
+        CommandEntry(commands.update_many, "mnemolog update-many edits.jsonl --user alice"),
         CommandEntry(commands.promote, "mnemolog promote --user alice --run chat-7"),
         CommandEntry(commands.delete, "mnemolog delete 3f2a1b4c --user alice"),
         CommandEntry(commands.delete_all, "mnemolog delete-all --user alice --yes"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.producer import CommandReceipt
+    from mnemolog.projections.queries.results import Result
     from mnemolog.schemas.policy import Policy, StoredPolicies
 
 
@@ -51,12 +51,12 @@ def update(*, fact_id: FactArgument, text: Text, key: Key = None, value: Value =
 
 
 @change_command()
-def batch_update(
+def update_many(
     *, file: Annotated[str, typer.Argument(help="JSON lines: fact_id, text, perhaps key and value; - reads stdin")]
 ) -> Change:
     """Replace the texts of up to 100 facts from now on: of all or of none."""
     edits = list(_edits(file))
-    return lambda client: client.batch_update(edits)
+    return lambda client: client.update_many(edits)
 
 
 def _edits(file: str) -> "Iterator[dict[str, Any]]":
@@ -91,7 +91,7 @@ def correct(
 @change_command()
 def delete(*, fact_ids: FactsArgument) -> Change:
     """Delete facts; the history keeps them and `undo` restores them."""
-    return lambda client: client.batch_delete(fact_ids)
+    return lambda client: client.delete(fact_ids)
 
 
 @change_command(ANY_SCOPE)
@@ -159,7 +159,7 @@ def feedback(
 ) -> Change:
     """Say which facts that were shown were used, so that `mnemolog quality` tells hit rates. No fact is changed."""
 
-    async def change(client: "AsyncMemoryClient") -> "CommandReceipt":
+    async def change(client: "AsyncMemoryClient") -> "Result":
         facts = {given: await client.get(given) for given in {*shown, *(used or ())}}
         whole = {given: fact.former_id or fact.fact_id for given, fact in facts.items()}
         return await client.feedback(
@@ -200,7 +200,7 @@ def undo(
         return lambda client: client.undo(event_id=event, cascade=cascade)
     if turn is not None:
 
-        async def undo_turn(client: "AsyncMemoryClient") -> "CommandReceipt":
+        async def undo_turn(client: "AsyncMemoryClient") -> "Result":
             return await client.undo(turn_id=await whole_turn_id(client, turn), cascade=cascade)
 
         return undo_turn
@@ -280,7 +280,7 @@ def set_policy(
         limits["cost_per_day"] = str(limits["cost_per_day"])
     if instructions is not None:
         rules["instructions"] = _read_instructions(instructions)
-    return lambda client: client.set_policy({**rules, "limits": limits})
+    return lambda client: client.admin.set_policy({**rules, "limits": limits})
 
 
 def _read_instructions(path: Path) -> Any:
@@ -303,7 +303,7 @@ def _show_policies(known: "StoredPolicies", _: ShortIds) -> None:
 @query_command(_show_policies, scope=EXACT_SCOPE)
 def show_policy() -> Query:
     """Show what has been set for a tenant, and for a scope where one is given; the rest is as configured."""
-    return lambda client: client.policies()
+    return lambda client: client.admin.policies()
 
 
 def _rule_rows(policy: "Policy | None") -> dict[str, str]:

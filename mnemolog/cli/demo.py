@@ -24,12 +24,11 @@ from mnemolog.cli.runtime import stop_on_signals
 from mnemolog.cli.servers import StartSteps
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.discovery import ServerAddresses
-from mnemolog.client.producer import CommandReceipt, TurnReceipt
 from mnemolog.client.turn_files import TurnFilePublisher
 from mnemolog.errors import MnemologError
 from mnemolog.logs import configure_logs
 from mnemolog.projections.queries.pending import PendingFact
-from mnemolog.projections.queries.results import EventResult, WriteResult
+from mnemolog.projections.queries.results import FactChange, Result
 from mnemolog.settings import Settings, load_settings
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
@@ -57,7 +56,7 @@ class Demo:
         self._step = 0
 
     async def run(self) -> None:
-        async with AsyncMemoryClient.from_settings(self._settings) as client:
+        async with AsyncMemoryClient(settings=self._settings) as client:
             self._heading("Kafka, Postgres and all stages run", "as `mnemolog up` runs them")
             notices = [OFFLINE_NOTICE] if self._settings.provider == "offline" else []
             self._show(lambda _: results.print_lines(*notices), self._servers)
@@ -68,7 +67,7 @@ class Demo:
             history = await client.history(replaced[0])
             self._heading("A fact is replaced", "what was true stays known, with its time")
             self._show(results.show_versions, history)
-            found = await client.search(QUESTION, user_id="mira", top_k=3)
+            found = await client.search(QUESTION, user_id="mira", limit=3)
             _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
             self._heading(f'A search: "{QUESTION}"', "by meaning and by words; what is no longer true is not found")
             self._show(results.show_hits, found)
@@ -89,7 +88,7 @@ class Demo:
         self._show(results.show_audit, report)
         _check(report.ok, "the audit found errors")
 
-    async def _publish(self) -> list[TurnReceipt]:
+    async def _publish(self) -> list[Result]:
         records = list(shifted_records(self._began.date() - timedelta(days=1)))
         file = TurnFilePublisher(self._settings, raw=True, progress=lambda *_: None)
         turns = await file.publish(io.BytesIO(b"\n".join(records)))
@@ -98,16 +97,16 @@ class Demo:
         self._show(results.show_published, file.report)
         return turns
 
-    async def _wait_for_facts(self, client: AsyncMemoryClient, turns: list[TurnReceipt]) -> list[EventResult]:
+    async def _wait_for_facts(self, client: AsyncMemoryClient, turns: list[Result]) -> list[FactChange]:
         self._heading("Turns become facts", "each turn has exactly one end")
-        ends: list[tuple[str | None, WriteResult]] = []
+        ends: list[tuple[str | None, Result]] = []
         for turn in turns:
             end = await client.wait(turn.turn_id, timeout=END_TIMEOUT_SECONDS, user_id=turn.user_id, tenant=turn.tenant)
             ends.append((turn.user_id, end))
             self._show(lambda _: None, end)
         if not self._as_json:
             results.show_ends(ends)
-        memories = [memory for _, end in ends for memory in end.memories]
+        memories = [memory for _, end in ends for memory in end.changes]
         _check(bool(memories), "no turn became a fact")
         return memories
 
@@ -130,12 +129,10 @@ class Demo:
             self._show(lambda _: None, await self._wait_until_done(client, undo, user_id))
             if not self._as_json:
                 results.show_believed(what, await client.history(fact_id))
-            source_id = undo.command_id
+            source_id = undo.turn_id
 
-    async def _wait_until_done(
-        self, client: AsyncMemoryClient, command: CommandReceipt, user_id: str | None
-    ) -> WriteResult:
-        end = await client.wait(command.command_id, timeout=END_TIMEOUT_SECONDS, user_id=user_id)
+    async def _wait_until_done(self, client: AsyncMemoryClient, command: Result, user_id: str | None) -> Result:
+        end = await client.wait(command.turn_id, timeout=END_TIMEOUT_SECONDS, user_id=user_id)
         _check(end.status == "done", f"the command failed: {end.error}")
         return end
 
@@ -154,16 +151,16 @@ class Demo:
 
     async def _entities(self, client: AsyncMemoryClient) -> None:
         self._heading("Whom and what Jonas names", "one entity by all its names; two of one name stay two")
-        self._show(results.show_entities, await client.entities(user_id="jonas"))
-        wife = await client.entity("my wife", user_id="jonas")
+        self._show(results.show_entities, await client.entities.list(user_id="jonas"))
+        wife = await client.entities.get("my wife", user_id="jonas")
         self._heading('Who is "my wife"?', "`mnemolog entity`; facts name her in one way or another")
         self._show(results.show_entity, wife)
         _check(bool(wife.facts), "no fact names her")
-        relations = await client.relations(user_id="jonas", all_versions=True)
+        relations = await client.entities.relations(user_id="jonas", all_versions=True)
         self._heading("What they are to each other", "relations hold as long as the facts that say so")
         self._show(results.show_relations, relations)
         _check(any(not one.is_active for one in relations), "no relation has ended")
-        graph = await client.graph(user_id="jonas")
+        graph = await client.entities.graph(user_id="jonas")
         self._heading("The same as a diagram", "`mnemolog graph`, for any viewer of Mermaid")
         self._show(results.show_graph, graph)
 

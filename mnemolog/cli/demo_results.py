@@ -19,7 +19,7 @@ from mnemolog.projections.queries.entity_graph import EntityGraph
 from mnemolog.projections.queries.explain import Explanation, History
 from mnemolog.projections.queries.facts import PROFILE_SECTIONS
 from mnemolog.projections.queries.pending import PendingFact
-from mnemolog.projections.queries.results import Profile, WriteResult
+from mnemolog.projections.queries.results import Profile, Result
 from mnemolog.projections.rebuild.rebuild import RebuildReport
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 
@@ -40,13 +40,13 @@ def show_published(report: PublishReport) -> None:
     print_lines(f"{counted(report.read, 'record')} sent, {report.acknowledged} acknowledged")
 
 
-def show_ends(ends: Sequence[tuple[str | None, WriteResult]]) -> None:
+def show_ends(ends: Sequence[tuple[str | None, Result]]) -> None:
     """How many turns ended how, and the first facts of each person."""
     number = Counter(end.status for _, end in ends)
     facts: dict[str, list[str]] = defaultdict(list)
     for person, end in ends:
         if person:
-            facts[person] += [one.text or "" for one in end.memories]
+            facts[person] += [one.text or "" for one in end.changes]
     print_lines(
         f"{counted(number['facts'], 'turn')} became facts, {number['no_facts']} had nothing to keep, "
         f"{number['failed']} was no valid record"
@@ -87,8 +87,8 @@ def show_believed(what: str, history: History) -> None:
     print_lines(f"{what}: {' '.join(active) or 'nothing'} is believed")
 
 
-def show_command(end: WriteResult) -> None:
-    for one in end.memories:
+def show_command(end: Result) -> None:
+    for one in end.changes:
         print_lines(f"{_plain(one.event)}: {one.text}")
 
 

@@ -26,7 +26,7 @@ def entities(
     ] = None,
 ) -> Query:
     """List the people, places and things that facts name, with their names."""
-    return lambda client: client.entities(type=kind, limit=limit)
+    return lambda client: client.entities.list(type=kind, limit=limit)
 
 
 class EntityCommands(TyperGroup):
@@ -54,14 +54,14 @@ def show_entity(
     true_at: TrueAt = None,
 ) -> Query:
     """Show one of them: names, facts, values and relations, what has ended, who may be the same, what was decided."""
-    return lambda client: client.entity(name, all_versions=all_versions, believed_at=believed_at, true_at=true_at)
+    return lambda client: client.entities.get(name, all_versions=all_versions, believed_at=believed_at, true_at=true_at)
 
 
 @entity.command("rename", cls=CliCommand, epilog='Example: mnemolog entity rename Anna "Ana Keller" --user alice')
 @change_command()
 def rename_entity(*, name: Named, new_name: Annotated[str, typer.Argument(help="its own name from now on")]) -> Change:
     """Give an entity another own name. The former one stays one of its names."""
-    return lambda client: client.rename_entity(name, new_name)
+    return lambda client: client.entities.rename(name, new_name)
 
 
 @entity.command("alias", cls=CliCommand, epilog='Example: mnemolog entity alias Ana "my wife" --user alice')
@@ -75,7 +75,7 @@ def alias_entity(
     ] = None,
 ) -> Change:
     """Give an entity one more name. One that another entity has moves only with --from."""
-    return lambda client: client.alias_entity(name, alias, moved_from=moved_from)
+    return lambda client: client.entities.alias(name, alias, moved_from=moved_from)
 
 
 @entity.command("merge", cls=CliCommand, epilog="Example: mnemolog entity merge Annie Anna --into Ana --user alice")
@@ -86,7 +86,7 @@ def merge_entities(
     into: Annotated[str, typer.Option("--into", metavar="ENTITY", help="which one all of them are")],
 ) -> Change:
     """Say that entities are one."""
-    return lambda client: client.merge_entities(names, into=into)
+    return lambda client: client.entities.merge(names, into=into)
 
 
 @entity.command(
@@ -102,7 +102,7 @@ def split_entity(
     kind: Annotated[str | None, typer.Option("--type", help="its type; that of the entity unless given")] = None,
 ) -> Change:
     """Say that an entity is two: a new one gets some of its facts and names."""
-    return lambda client: client.split_entity(name, new_name, fact_ids=fact_ids or [], names=names or [], type=kind)
+    return lambda client: client.entities.split(name, new_name, fact_ids=fact_ids or [], names=names or [], type=kind)
 
 
 @entity.command("forget", cls=CliCommand, epilog="Example: mnemolog entity forget Ana --facts --user alice")
@@ -113,14 +113,14 @@ def forget_entity(
     facts: Annotated[bool, typer.Option("--facts", help="delete the facts that name it, too")] = False,
 ) -> Change:
     """Forget an entity: it has no names, and no fact names it any more."""
-    return lambda client: client.forget_entity(name, facts=facts)
+    return lambda client: client.entities.forget(name, facts=facts)
 
 
 @entity.command("summarise", cls=CliCommand, epilog="Example: mnemolog entity summarise Ana --user alice")
 @change_command()
 def summarise_entity(*, name: Named) -> Change:
     """Have the model write a summary of an entity from its facts, where a policy allows it."""
-    return lambda client: client.summarise_entity(name)
+    return lambda client: client.entities.summarise(name)
 
 
 @query_command(show_facts.show_relations)
@@ -135,7 +135,7 @@ def relations(
     true_at: TrueAt = None,
 ) -> Query:
     """List what they are to each other."""
-    return lambda client: client.relations(
+    return lambda client: client.entities.relations(
         name, predicate=predicate, all_versions=all_versions, believed_at=believed_at, true_at=true_at
     )
 
@@ -149,7 +149,7 @@ def neighbours(
     true_at: TrueAt = None,
 ) -> Query:
     """List who and what is related to one of them."""
-    return lambda client: client.neighbours(name, hops=hops, believed_at=believed_at, true_at=true_at)
+    return lambda client: client.entities.neighbours(name, hops=hops, believed_at=believed_at, true_at=true_at)
 
 
 @query_command(show_facts.show_who)
@@ -160,7 +160,7 @@ def who(
     true_at: TrueAt = None,
 ) -> Query:
     """Show who somebody's wife, boss or dog is."""
-    return lambda client: client.who(name, believed_at=believed_at, true_at=true_at)
+    return lambda client: client.entities.who(name, believed_at=believed_at, true_at=true_at)
 
 
 @query_command(show_facts.show_graph)
@@ -171,4 +171,4 @@ def graph(
     true_at: TrueAt = None,
 ) -> Query:
     """Print the graph of relations as a Mermaid diagram, or with --json as data."""
-    return lambda client: client.graph(all_versions=all_versions, believed_at=believed_at, true_at=true_at)
+    return lambda client: client.entities.graph(all_versions=all_versions, believed_at=believed_at, true_at=true_at)

@@ -15,16 +15,15 @@ from typer.core import TyperCommand
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import NOTHING_CHANGED, print_result
 from mnemolog.cli.runtime import call_client
-from mnemolog.cli.show_decisions import show_receipts, show_results
+from mnemolog.cli.show_decisions import show_results
 from mnemolog.cli.tables import ShortIds, shown_ids
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.client.producer import CommandReceipt, TurnReceipt
-    from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.projections.queries.results import Result
 
 Query = Callable[["AsyncMemoryClient"], Awaitable[Any]]
-Change = Callable[["AsyncMemoryClient"], "Awaitable[CommandReceipt | list[CommandReceipt]]"]
+Change = Callable[["AsyncMemoryClient"], "Awaitable[Result]"]
 
 WAIT_SECONDS: Final = 60.0
 """How long `--wait` without a number waits."""
@@ -171,26 +170,26 @@ def change_command(scope: AddedOptions = EXACT_SCOPE) -> Callable[[Callable[...,
     def execute(
         change: Change, *, tenant: str | None, actor: str | None, wait: float, as_json: bool, full_ids: bool, **ids: Any
     ) -> None:
-        sent: list[CommandReceipt] = []
+        sent: list[Result] = []
 
         async def work(client: "AsyncMemoryClient") -> tuple[list[Any], ShortIds]:
             published = await change(client.scope(actor=actor, **ids))
-            sent.extend(published if isinstance(published, list) else [published])
-            ends = [await client.wait(one.command_id, timeout=wait) for one in sent] if wait else sent
-            return list(ends), await shown_ids(client, ends, whole=as_json or full_ids)
+            sent.extend(published.parts or [published])
+            ends = [await client.wait(one, timeout=wait) if wait and not one.success else one for one in sent]
+            return ends, await shown_ids(client, ends, whole=as_json or full_ids)
 
         ends, shown = call_client(work, tenant=tenant, interrupted=lambda: state_of_sent(sent))
         document = ends[0] if len(ends) == 1 else ends
-        print_result(document, lambda _: show_results(ends, shown) if wait else show_receipts(ends), as_json=as_json)
+        print_result(document, lambda _: show_results(ends, shown), as_json=as_json)
         exit_for_ends(ends)
 
     own = {"actor": (Actor, None), "wait": (WaitByDefault, WAIT_SECONDS)}
     return with_options(execute, {**scope, **own, **OUTPUT_OPTIONS})
 
 
-def exit_for_ends(ends: "Iterable[TurnReceipt | CommandReceipt | WriteResult]") -> None:
+def exit_for_ends(ends: "Iterable[Result]") -> None:
     """End the command with exit code 1 where something was rejected or failed, or is the result of another turn."""
-    if any(end.status in ("rejected", "failed") or getattr(end, "reused", False) for end in ends):
+    if any(end.status in ("rejected", "failed") or end.reused for end in ends):
         raise typer.Exit(FAILED)
 
 
@@ -199,16 +198,16 @@ async def whole_turn_id(client: "AsyncMemoryClient", given: str, *, user: str | 
     from mnemolog.errors import UnknownTurnError  # noqa: PLC0415 - loads pydantic
 
     try:
-        return await client.find_turn_id(given, user_id=user)
+        return await client.admin.find_turn_id(given, user_id=user)
     except UnknownTurnError:
         return given
 
 
-def state_of_sent(sent: "Sequence[CommandReceipt]") -> str:
+def state_of_sent(sent: "Sequence[Result]") -> str:
     """What an interrupted command leaves behind."""
     if not sent:
         return NOTHING_CHANGED
-    return f"it was sent and will be carried out; its result: mnemolog status {sent[-1].command_id} --wait"
+    return f"it was sent and will be carried out; its result: mnemolog status {sent[-1].turn_id} --wait"
 
 
 def with_options(

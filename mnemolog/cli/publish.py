@@ -24,7 +24,7 @@ from mnemolog.cli.output import (
     read_input,
 )
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
-from mnemolog.cli.show_decisions import show_status, show_turn_receipt
+from mnemolog.cli.show_decisions import show_status
 from mnemolog.cli.tables import WHOLE_IDS, ShortIds, counted, ends_by_status, shown_ids, turn_options
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.inputs import TurnArgs
-    from mnemolog.client.producer import TurnReceipt
     from mnemolog.client.turn_files import PublishReport
-    from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.projections.queries.results import Result
 
 _MAX_ERRORS_SHOWN = 10
 _RAW = "send each line without validating it; commands are refused: send them with their own subcommand"
@@ -109,11 +108,11 @@ def _show_first(lines: "Sequence[str]", what: str) -> None:
 def publish_text(
     turn: "tuple[str, TurnArgs]", *, wait: float | None, as_json: bool, full_ids: bool, **ids: Any
 ) -> None:
-    """Publish a text with its arguments, and show its receipt or its end."""
+    """Publish a text with its arguments, and show its result."""
     text, arguments = turn
-    sent: list[TurnReceipt] = []
+    sent: list[Result] = []
 
-    async def work(client: "AsyncMemoryClient") -> "tuple[TurnReceipt | WriteResult, ShortIds]":
+    async def work(client: "AsyncMemoryClient") -> "tuple[Result, ShortIds]":
         bound = client.scope(**ids)
         sent.append(await bound.add(text, **arguments))
         if not wait:
@@ -131,14 +130,9 @@ def publish_text(
     exit_for_ends([end])
 
 
-def _show_added(end: "TurnReceipt | WriteResult", ids: ShortIds) -> None:
-    from mnemolog.client.producer import TurnReceipt  # noqa: PLC0415 - it is loaded by now
-
-    if isinstance(end, TurnReceipt):
-        show_turn_receipt(end)
-        return
+def _show_added(end: "Result", ids: ShortIds) -> None:
     show_status(end, ids)
-    if (changed := next((one.fact_id for one in end.memories if one.fact_id), None)) is not None:
+    if (changed := next((one.fact_id for one in end.changes if one.fact_id), None)) is not None:
         print_line(f"why: {program_name()} explain {ids(changed)}")
     elif end.success:
         print_line(f"why: {program_name()} why-not {shlex.quote(end.turn_id)}{turn_options(end)}")

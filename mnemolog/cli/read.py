@@ -50,7 +50,7 @@ TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its fi
 def search(
     *,
     query: Annotated[str, typer.Argument(help="a question, or some words")],
-    top_k: Annotated[int, typer.Option("--top-k", "-n", min=1, max=100, help="hits at the most")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="hits at the most")] = 20,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -80,7 +80,7 @@ def search(
     ] = False,
 ) -> Query:
     """Find the facts nearest to a query in meaning and in words; those of a run only when --run names it."""
-    asked: SearchArgs = {"top_k": top_k, "threshold": threshold, "filters": filters, "state": cast("Any", state)}
+    asked: SearchArgs = {"limit": limit, "threshold": threshold, "filters": filters, "state": cast("Any", state)}
     asked |= {"believed_at": believed_at, "true_at": true_at, "when": when, "rerank": rerank, "variants": variants}
     asked["explain"] = explain
     if fusion:
@@ -162,7 +162,7 @@ def quality(
     until: Annotated[datetime | None, time_option("the same; now unless given")] = None,
 ) -> Query:
     """Show how often memory was overwritten, how often wrongly, what is pending, and what models cost."""
-    return lambda client: client.quality(since, until)
+    return lambda client: client.admin.quality(since, until)
 
 
 @query_command(show_decisions.show_history, scope=NO_SCOPE)
@@ -245,19 +245,19 @@ def count(
 @query_command(show_facts.show_ids, scope=WHOLE_TENANT)
 def users(*, limit: Limit = None, after: After = None) -> Query:
     """List the users of whom something is known, with the number of their facts."""
-    return lambda client: client.users(limit=limit, after=after)
+    return lambda client: client.admin.users(limit=limit, after=after)
 
 
 @query_command(show_facts.show_ids, scope=WHOLE_TENANT)
 def agents(*, limit: Limit = None, after: After = None) -> Query:
     """List the agents that know something, with the number of their facts."""
-    return lambda client: client.agents(limit=limit, after=after)
+    return lambda client: client.admin.agents(limit=limit, after=after)
 
 
 @query_command(show_facts.show_ids, scope=WHOLE_TENANT)
 def runs(*, limit: Limit = None, after: After = None) -> Query:
     """List the runs of which something is known, with the number of their facts."""
-    return lambda client: client.runs(limit=limit, after=after)
+    return lambda client: client.admin.runs(limit=limit, after=after)
 
 
 @query_command(show_facts.show_exported, scope=ANY_SCOPE)
@@ -269,7 +269,7 @@ def export(
 ) -> Query:
     """Write the facts of a scope as JSON lines, however many they are."""
     target = sys.stdout.buffer if file == "-" else file
-    return lambda client: client.export(target, all_versions=all_versions, filters=filters)
+    return lambda client: client.admin.export(target, all_versions=all_versions, filters=filters)
 
 
 def import_facts(
@@ -292,7 +292,7 @@ def import_facts(
     async def work(client: "AsyncMemoryClient") -> "ImportReport":
         source = sys.stdin.buffer if file == "-" else file
         ids = {"user_id": user, "agent_id": agent}
-        return await client.scope(**ids).import_facts(source, skip_damaged=skip_damaged, wait=wait or 0.0)
+        return await client.scope(**ids).admin.import_facts(source, skip_damaged=skip_damaged, wait=wait or 0.0)
 
     if file == "-":
         announce_input("JSON lines, each a fact,")

@@ -48,7 +48,7 @@ def call_client(
     async def work() -> R:
         from mnemolog.client.async_client import AsyncMemoryClient  # noqa: PLC0415 - see above
 
-        async with AsyncMemoryClient.from_settings(discovered_settings(tenant=tenant)) as client:
+        async with AsyncMemoryClient(settings=discovered_settings(tenant=tenant)) as client:
             return await call(client)
 
     return run_async(work(), interrupted=interrupted)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.discovery import ServerAddresses
     from mnemolog.projections.queries.audit import TableCounts, WorkerProblem
-    from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.projections.queries.results import Result
     from mnemolog.settings import Settings
     from mnemolog.streams.kafka.lag import StageLag
 
@@ -240,7 +240,7 @@ def status(
         _show_stack(as_json=as_json)
         return
 
-    async def work(client: "AsyncMemoryClient") -> "tuple[WriteResult, ShortIds]":
+    async def work(client: "AsyncMemoryClient") -> "tuple[Result, ShortIds]":
         whole = await options.whole_turn_id(client, turn_id, user=user)
         if wait:
             end = await client.wait(whole, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)

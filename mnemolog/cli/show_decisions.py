@@ -26,11 +26,10 @@ from mnemolog.cli.tables import (
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from mnemolog.client.producer import CommandReceipt, TurnReceipt
     from mnemolog.projections.queries.diff import Change, Diff
     from mnemolog.projections.queries.explain import Explanation, History
     from mnemolog.projections.queries.quality import DecisionQuality
-    from mnemolog.projections.queries.results import WriteResult
+    from mnemolog.projections.queries.results import Result
     from mnemolog.projections.queries.trace import Trace, TracedCall, TracedDecision
     from mnemolog.projections.queries.write_result import WhyNot
 
@@ -38,7 +37,7 @@ _STANDS_BESIDE = frozenset({"fact_extended", "facts_related", "fact_pending", "p
 """Events whose fact does not take the place of the known one."""
 
 
-def show_status(result: "WriteResult", ids: ShortIds = WHOLE_IDS) -> None:
+def show_status(result: "Result", ids: ShortIds = WHOLE_IDS) -> None:
     attempt = f", attempt {result.attempt}" if result.attempt > 1 else ""
     what = f"command {result.turn_id} ({result.order})" if result.order else f"turn {result.turn_id}"
     print_line(f"{what}: {result.status}{attempt}")
@@ -47,11 +46,12 @@ def show_status(result: "WriteResult", ids: ShortIds = WHOLE_IDS) -> None:
     for note in result.notes:
         print_text(f"note: {note}")
     if result.status == "pending":
-        print_line(f"wait for its end: {program_name()} status {shlex.quote(result.turn_id)} --wait")
+        options = turn_options(result)
+        print_line(f"its result: {program_name()} status {shlex.quote(result.turn_id)}{options} --wait")
         return
-    if result.memories:
+    if result.changes:
         entries = []
-        for one in result.memories:
+        for one in result.changes:
             fact = one.fact_id or next(iter(one.targets), None)  # an undo is about no single fact
             action = f" ({one.action})" if one.action else ""
             flags = [*(["unresolved"] if one.unresolved else []), *(["needs a person"] if one.needs_human else [])]
@@ -63,7 +63,7 @@ def show_status(result: "WriteResult", ids: ShortIds = WHOLE_IDS) -> None:
         _show_trace(result, result.trace, ids)
 
 
-def _changed_facts(result: "WriteResult") -> str:
+def _changed_facts(result: "Result") -> str:
     counts = {
         "added": result.facts_added,
         "updated": result.facts_updated,
@@ -76,7 +76,7 @@ def _changed_facts(result: "WriteResult") -> str:
     return ", ".join(words) or "no fact changed"
 
 
-def _cost(result: "WriteResult") -> str:
+def _cost(result: "Result") -> str:
     calls = result.embedding_calls
     embedding = f"{calls:.2f} of an embedding call" if 0 < calls < 1 else counted(round(calls), "embedding call")
     parts = [counted(result.llm_calls, "LLM call"), embedding]
@@ -86,7 +86,7 @@ def _cost(result: "WriteResult") -> str:
     return "cost: " + ", ".join(parts)
 
 
-def _show_trace(result: "WriteResult", trace: "Trace", ids: ShortIds) -> None:
+def _show_trace(result: "Result", trace: "Trace", ids: ShortIds) -> None:
     costs = []
     for stage in result.stages:
         tokens = stage.tokens
@@ -150,31 +150,9 @@ def show_shared_calls(calls: "Sequence[TracedCall]") -> None:
         print_text(shared_call_sentence(call))
 
 
-def show_results(results: "Sequence[WriteResult]", ids: ShortIds = WHOLE_IDS) -> None:
-    if not results:
-        print_text("no scope matches: no command was sent")
+def show_results(results: "Sequence[Result]", ids: ShortIds = WHOLE_IDS) -> None:
     for result in results:
         show_status(result, ids)
-
-
-def show_receipts(receipts: "Sequence[CommandReceipt]") -> None:
-    if not receipts:
-        print_text("no scope matches: no command was sent")
-    for receipt in receipts:
-        print_line(f"command {receipt.command_id} was sent")
-        _print_status_command(receipt.command_id, receipt)
-
-
-def show_turn_receipt(receipt: "TurnReceipt") -> None:
-    """A turn that was published, and the command that tells what became of it."""
-    print_line(f"turn {receipt.turn_id} was published")
-    for note in receipt.notes:
-        print_text(f"note: {note}")
-    _print_status_command(receipt.turn_id, receipt)
-
-
-def _print_status_command(published_id: str, receipt: "CommandReceipt | TurnReceipt") -> None:
-    print_line(f"its result: {program_name()} status {shlex.quote(published_id)}{turn_options(receipt)} --wait")
 
 
 def show_history(history: "History", ids: ShortIds = WHOLE_IDS) -> None:

@@ -202,4 +202,4 @@ def ids_in(result: Any) -> Iterator[UUID]:
 async def shown_ids(client: "AsyncMemoryClient", result: Any, *, whole: bool) -> ShortIds:
     """How the ids in a result are shown: each by the shortest beginning that is unique now, or `whole`."""
     found = () if whole else tuple(dict.fromkeys(ids_in(result)))
-    return ShortIds(await client.short_ids(found)) if found else WHOLE_IDS
+    return ShortIds(await client.admin.short_ids(found)) if found else WHOLE_IDS

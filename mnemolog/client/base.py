@@ -1,11 +1,28 @@
-"""The base of the client: its options, the scope that it is bound to, and the checks of every public method."""
+"""What both clients are made of: options, a scope, and methods that one awaits and the other one blocks in."""
 
 import copy
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from datetime import UTC, datetime
-from functools import wraps
-from typing import Any, Concatenate, Final, Never, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
+from functools import cache, wraps
+from time import perf_counter
+from types import MethodType
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    Never,
+    ParamSpec,
+    Self,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    get_args,
+    get_type_hints,
+    overload,
+)
 from uuid import UUID
 
 import uuid_utils
@@ -15,6 +32,7 @@ from psycopg.rows import TupleRow
 from mnemolog.client.connections import Connections
 from mnemolog.client.inputs import (
     BoundArgs,
+    Check,
     ErrorType,
     FactId,
     ScopeArgs,
@@ -28,15 +46,22 @@ from mnemolog.client.inputs import (
     whole_id,
     wide_filter,
 )
-from mnemolog.errors import InvalidArgumentError, QueryError, UnknownArgumentError
+from mnemolog.client.metrics import QUERY_SECONDS
+from mnemolog.client.producer import PUBLISH_TIMEOUT_SECONDS
+from mnemolog.errors import (
+    InvalidArgumentError,
+    InvalidCommandError,
+    InvalidTurnError,
+    QueryError,
+    UnknownArgumentError,
+)
 from mnemolog.projections.queries.ids import resolve_fact_id
 from mnemolog.projections.queries.scope_filter import WILDCARDS
 from mnemolog.settings import Settings, load_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
-DEFAULT_PUBLISH_TIMEOUT: Final = 30.0
+Part = TypeVar("Part", bound="ClientBase")
 
 
 class ClientOptions(TypedDict, total=False):
@@ -54,6 +79,9 @@ class ClientOptions(TypedDict, total=False):
 class ClientBase:
     """Settings and connections, and by `scope` a copy that is bound to a user, an agent, an app or a run."""
 
+    _namespace: ClassVar[str] = ""
+    """What stands before the names of the methods: `entities.` for those of `memory.entities`."""
+
     def __init__(self, *positional: Never, **options: Unpack[ClientOptions]) -> None:
         refuse_positional(positional, ClientOptions.__annotations__, "MemoryClient")
         refuse_unknown(options, ClientOptions.__annotations__, "MemoryClient")
@@ -69,15 +97,11 @@ class ClientBase:
         self._settings = settings.model_copy(update=servers) if settings else load_settings(**servers)
         self._now: Callable[[], datetime] = given.get("now", lambda: datetime.now(UTC))
         self._new_id: Callable[[], str] = given.get("new_id", lambda: str(uuid_utils.uuid7()))
-        timeout = given.get("publish_timeout", DEFAULT_PUBLISH_TIMEOUT)
+        timeout = given.get("publish_timeout", PUBLISH_TIMEOUT_SECONDS)
         self._connections = Connections(self._settings, publish_timeout=timeout, now=self._now)
         self._prices = self._settings.price_table
         self._scope: BoundArgs = {}
         self.is_bound = False
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
-        return cls(settings=settings)
 
     def scope(self, *positional: Never, **ids: Unpack[BoundArgs]) -> Self:
         """The same client bound to a scope: its methods take these ids where a call does not give them.
@@ -99,16 +123,11 @@ class ClientBase:
         ids = ", ".join(f"{name}={value!r}" for name, value in self._scope.items())  # never where the servers are
         return f"{type(self).__name__}({ids})"
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Send what is still queued and disconnect; does nothing on what `scope` gives."""
-        if not self.is_bound:
-            await self._connections.close()
+    def _part(self, kind: type[Part]) -> Part:
+        """The same client with the methods of another class."""
+        part = object.__new__(kind)
+        part.__dict__.update(self.__dict__)
+        return part
 
     async def _query(
         self,
@@ -140,47 +159,111 @@ class ClientBase:
         return complete
 
 
-def checked(error: ErrorType) -> Callable[[type[T]], type[T]]:
-    """Make the public methods of a client class check what they are given, and take the ids of a bound client.
+class Blocking:
+    """A client whose methods block, and return what those of the other one return when they are awaited."""
 
-    What is wrong raises `error` or `UnknownArgumentError`. It decorates the class, so that the methods keep the types
-    and overloads that they are written with.
+    def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        raise NotImplementedError
+
+
+class Method(Generic[P, R]):
+    """Decorates a coroutine function: a method of `AsyncMemoryClient` that is awaited, of `MemoryClient` that blocks.
+
+    What it is given is checked and completed with the ids of a bound client; what is wrong raises `error` or
+    `UnknownArgumentError`. Its body calls no public method of the client: in a blocking one that would wait for itself.
     """
 
-    def decorate(cls: type[T]) -> type[T]:
-        for name, method in list(vars(cls).items()):
-            if not name.startswith("_") and inspect.iscoroutinefunction(method):
-                setattr(cls, name, _checked(method, error))
-        return cls
+    error: ClassVar[ErrorType]
+    is_measured: ClassVar[bool] = False
 
-    return decorate
+    def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> None:
+        signature = inspect.signature(function)
+
+        @cache
+        def hints_and_checks() -> tuple[Mapping[str, Any], Mapping[str, Check]]:
+            hints = argument_hints(function)
+            return hints, hint_checks(hints)
+
+        @wraps(function)
+        async def awaited(client: Any, /, *args: Any, **kwargs: Any) -> R:
+            name = client._namespace + function.__name__  # noqa: SLF001 - see above
+            started, outcome = perf_counter(), "error"
+            try:
+                hints, checks = hints_and_checks()
+                refuse_unknown(kwargs, hints, name)
+                try:
+                    given = signature.bind(client, *args, **client._completed(kwargs, hints))  # noqa: SLF001 - see above
+                except TypeError as fault:
+                    raise UnknownArgumentError(f"{name}(): {fault}") from fault
+                for place, value in given.arguments.items():
+                    bundled = signature.parameters[place].kind is inspect.Parameter.VAR_KEYWORD
+                    named = value if bundled else {place: value}
+                    checked = {
+                        key: checks[key](key, one, self.error) if key in checks else one for key, one in named.items()
+                    }
+                    given.arguments[place] = checked if bundled else checked[place]
+                result = await function(*given.args, **given.kwargs)
+                outcome = "ok"
+            finally:
+                if self.is_measured:
+                    QUERY_SECONDS.labels(operation=name, outcome=outcome).observe(perf_counter() - started)
+            return result
+
+        @wraps(function)
+        def blocking(client: Any, /, *args: Any, **kwargs: Any) -> R:
+            return cast("R", client._run(awaited(client, *args, **kwargs)))  # noqa: SLF001 - see above
+
+        awaited.__signature__ = blocking.__signature__ = _spelt_out(signature)  # type: ignore[attr-defined] # as `inspect` documents it
+        self._awaited, self._blocking = awaited, blocking
+
+    @overload
+    def __get__(self, client: Blocking, owner: type) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, client: object, owner: type) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(self, client: object, owner: type) -> Any:
+        function = self._blocking if issubclass(owner, Blocking) else self._awaited
+        return function if client is None else MethodType(function, client)
 
 
-def _checked(method: Callable[..., Coroutine[Any, Any, R]], error: ErrorType) -> Callable[..., Coroutine[Any, Any, R]]:
-    hints, signature = argument_hints(method), inspect.signature(method)
-    checks = hint_checks(hints)
+class Publish(Method[P, R]):
+    """Publishes turns."""
 
-    def checked_value(name: str, value: object) -> object:
-        check = checks.get(name)
-        return check(name, value, error) if check else value
+    error = InvalidTurnError
 
-    @wraps(method)
-    async def call(self: ClientBase, /, *args: Any, **kwargs: Any) -> R:
-        refuse_unknown(kwargs, hints, method.__name__)
-        try:
-            given = signature.bind(self, *args, **self._completed(kwargs, hints))
-        except TypeError as fault:
-            raise UnknownArgumentError(f"{method.__name__}(): {fault}") from fault
-        for name, value in given.arguments.items():
-            if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-                value.update({key: checked_value(key, one) for key, one in value.items()})
-            else:
-                given.arguments[name] = checked_value(name, value)
-        return await method(*given.args, **given.kwargs)
 
-    return call
+class Order(Method[P, R]):
+    """Publishes a command."""
+
+    error = InvalidCommandError
+
+
+class Read(Method[P, R]):
+    """Asks the tables; measured."""
+
+    error = QueryError
+    is_measured = True
+
+
+class Follow(Method[P, R]):
+    """Asks how turns and commands ended."""
+
+    error = QueryError
+
+
+def _spelt_out(signature: inspect.Signature) -> inspect.Signature:
+    """The signature with each argument of a bundle (`**scope: Unpack[ScopeArgs]`), as help and editors show it."""
+    parameters: list[inspect.Parameter] = []
+    for one in signature.parameters.values():
+        if one.kind is not one.VAR_KEYWORD:
+            parameters.append(one)
+            continue
+        (bundle,) = get_args(one.annotation)
+        for name, hint in bundle.__annotations__.items():
+            default = None if type(None) in get_args(hint) else ...
+            parameters.append(inspect.Parameter(name, one.KEYWORD_ONLY, default=default, annotation=hint))
+    return signature.replace(parameters=parameters)
 
 
 def checked_time(given: When) -> datetime:
-    """A time that `checked` has converted."""
+    """A time that a method has converted."""
     return cast("datetime", given)

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from types import EllipsisType
-from typing import Any, Final, Literal, Unpack, cast, overload
+from typing import Any, Final, Unpack, cast
 from uuid import UUID
 
-from mnemolog.client.base import checked
+from mnemolog.client.base import Order
 from mnemolog.client.inputs import (
     CommandArgs,
     FactId,
     FactIds,
-    ScopeArgs,
     Wait,
     When,
     as_edit,
@@ -29,23 +28,21 @@ from mnemolog.client.inputs import (
     wide_filter,
     with_ids,
 )
-from mnemolog.client.producer import CommandReceipt, OutgoingRecord
+from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.records import PLACEHOLDER_SCOPE, CommandDraft, build_command, exact_scope, names_owner
-from mnemolog.client.results import ResultMixin
+from mnemolog.client.results import ResultBase, published, summed_up
 from mnemolog.client.search import SearchResult
 from mnemolog.errors import InvalidCommandError, NotConnectedError, QueryError, ServerUnavailableError, UnknownTurnError
 from mnemolog.projections.context import Context, ContextFact
 from mnemolog.projections.errors import scope_in_words
 from mnemolog.projections.queries.ids import IdMatch, find_event, find_facts, find_turn, first_id
-from mnemolog.projections.queries.results import Fact, WriteResult
+from mnemolog.projections.queries.results import Fact, Result
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter, matching_scopes
 from mnemolog.projections.search.search import Hit
-from mnemolog.projections.stores.turns import fetch_policies
 from mnemolog.schemas.admission import RESERVED_ID
-from mnemolog.schemas.command import TENANT_POLICY_AGENT, Command, DeleteAll, Edit, ResolveAction, Undo
+from mnemolog.schemas.command import Command, DeleteAll, Edit, ResolveAction, Undo
 from mnemolog.schemas.filters import parse_filter, written_filter
 from mnemolog.schemas.ids import is_follow_up_id
-from mnemolog.schemas.policy import Policy, StoredPolicies
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 ShownFact = Hit | Fact | ContextFact | UUID | str
@@ -89,23 +86,19 @@ def scope_of_shown(given: Shown, arguments: CommandArgs) -> CommandArgs:
     return cast("CommandArgs", {name: getattr(scope, name) for name in SCOPE_FIELDS}) if scope else {}
 
 
-class CommandBase(ResultMixin):
+class CommandBase(ResultBase):
     """Publishes commands in order with the turns of their owner, and waits for their ends on request."""
 
-    async def _issue(
-        self, kind: str, arguments: CommandArgs, wait: float, **fields: Any
-    ) -> CommandReceipt | WriteResult:
+    async def _issue(self, kind: str, arguments: CommandArgs, wait: float, **fields: Any) -> Result:
         """One command about the facts, event or turn in `fields`, in the scope that these have."""
         return await self._publish_one(await self._located(self._draft(kind, arguments, fields)), wait)
 
-    async def _issue_for_scopes(
-        self, kind: str, arguments: CommandArgs, wait: float, **fields: Any
-    ) -> list[CommandReceipt] | list[WriteResult]:
+    async def _issue_for_scopes(self, kind: str, arguments: CommandArgs, wait: float, **fields: Any) -> Result:
         """A command for each scope that the arguments match: an exact scope, or all matches that the tables know."""
         draft = self._draft(kind, arguments, fields)
         if not draft.has_wildcard:
-            return await self._publish([build_command(draft)], wait)
-        receipts = list[CommandReceipt]()
+            return await self._publish_one(draft, wait)
+        sent: list[Result] = []
         # Validated with any scope before the tables are asked for the real ones.
         payload = build_command(draft.for_scope(PLACEHOLDER_SCOPE)).order
         if not isinstance(payload, DeleteAll | Undo):
@@ -115,32 +108,23 @@ class CommandBase(ResultMixin):
             aclosing(matching_scopes(connection, payload, ScopeFilter(**scope_ids(draft.scope_ids)))) as pages,
         ):
             async for scopes in pages:
-                commands = [build_command(draft.for_scope(scope)) for scope in scopes]
-                receipts += cast("list[CommandReceipt]", await self._publish(commands, 0))
-        return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
+                sent += await self._publish([build_command(draft.for_scope(scope)) for scope in scopes])
+        return summed_up(draft.command_id, await self._wait_for_all(sent, wait) if wait else sent)
 
-    async def _publish_one(self, draft: CommandDraft, wait: float) -> CommandReceipt | WriteResult:
-        return (await self._publish([build_command(draft)], wait))[0]
-
-    async def _publish(self, commands: list[Command], wait: float) -> list[CommandReceipt] | list[WriteResult]:
+    async def _publish_one(self, draft: CommandDraft, wait: float) -> Result:
+        command = build_command(draft)
         if wait:
             self._connections.read_pool()  # raises before anything is published where nothing says where Postgres is
+        sent = await self._publish([command])
+        return (await self._wait_for_all(sent, wait) if wait else sent)[0]
+
+    async def _publish(self, commands: list[Command]) -> list[Result]:
         producer = await self._connections.producer()
         if len(commands) == 1:
-            delivered = [await producer.publish(OutgoingRecord.of(commands[0]))]
+            reports = [await producer.publish(OutgoingRecord.of(commands[0]))]
         else:
-            delivered = await producer.publish_batch(map(OutgoingRecord.of, commands))
-        receipts = [
-            CommandReceipt(
-                command_id=command.command_id,
-                tenant=command.scope.tenant,
-                user_id=command.scope.user_id,
-                agent_id=command.scope.agent_id,
-                position=report.position,
-            )
-            for command, report in zip(commands, delivered, strict=True)
-        ]
-        return await self._wait_for_all(receipts, timeout_seconds=wait) if wait else receipts
+            reports = await producer.publish_batch(map(OutgoingRecord.of, commands))
+        return [published(one, position=report.position) for one, report in zip(commands, reports, strict=True)]
 
     def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:
         command_id = arguments.get("command_id") or self._new_id()
@@ -217,39 +201,10 @@ def _as_whole(given: FactId) -> FactId:
     return whole
 
 
-def _policy_agent(scope_args: ScopeArgs) -> str | None:
-    """The agent in whose scope a policy is stored: the policy of a whole tenant has an agent of its own."""
-    if names_owner(scope_args):
-        return scope_args.get("agent_id")
-    if scope_args.get("app_id") is not None or scope_args.get("run_id") is not None:
-        raise InvalidCommandError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
-    return TENANT_POLICY_AGENT
-
-
-@checked(InvalidCommandError)
 class ScopeCommandMixin(CommandBase):
     """Commands about whole scopes, and undo."""
 
-    @overload
-    async def delete_all(
-        self,
-        *,
-        key: str | None = ...,
-        category: str | None = ...,
-        filters: Mapping[str, Any] | None = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> list[CommandReceipt]: ...
-    @overload
-    async def delete_all(
-        self,
-        *,
-        key: str | None = ...,
-        category: str | None = ...,
-        filters: Mapping[str, Any] | None = ...,
-        wait: float,
-        **arguments: Unpack[CommandArgs],
-    ) -> list[WriteResult]: ...
+    @Order
     async def delete_all(
         self,
         *,
@@ -258,11 +213,11 @@ class ScopeCommandMixin(CommandBase):
         filters: Mapping[str, Any] | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
-    ) -> list[CommandReceipt] | list[WriteResult]:
+    ) -> Result:
         """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
 
         "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
-        know now, in the list that is returned; with an exact scope it has one. `run_id` or `app_id` without a user and
+        know now, and `parts` of the result are theirs. `run_id` or `app_id` without a user and
         an agent is all of that run or application, whoever's it is. Where no id is named, the filter says whose facts,
         as in `facts`. Which facts it lets through is decided where the command is carried out.
         """
@@ -277,51 +232,7 @@ class ScopeCommandMixin(CommandBase):
         named = cast("CommandArgs", {**arguments, **ids})
         return await self._issue_for_scopes("delete_all", named, wait, **asked, filters=written_filter(wanted))
 
-    @overload
-    async def undo(
-        self,
-        *,
-        event_id: FactId,
-        cascade: bool = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt: ...
-    @overload
-    async def undo(
-        self, *, event_id: FactId, cascade: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
-    @overload
-    async def undo(
-        self, *, turn_id: str, cascade: bool = ..., wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt: ...
-    @overload
-    async def undo(
-        self, *, turn_id: str, cascade: bool = ..., wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
-    @overload
-    async def undo(
-        self,
-        *,
-        model: str | None = ...,
-        prompt_version: str | None = ...,
-        since: When,
-        until: When,
-        cascade: bool = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> list[CommandReceipt]: ...
-    @overload
-    async def undo(
-        self,
-        *,
-        model: str | None = ...,
-        prompt_version: str | None = ...,
-        since: When,
-        until: When,
-        cascade: bool = ...,
-        wait: float,
-        **arguments: Unpack[CommandArgs],
-    ) -> list[WriteResult]: ...
+    @Order
     async def undo(
         self,
         *,
@@ -334,13 +245,13 @@ class ScopeCommandMixin(CommandBase):
         cascade: bool = False,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt | WriteResult | list[CommandReceipt] | list[WriteResult]:
+    ) -> Result:
         """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
 
-        The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`, and a list
-        is returned. A prompt version stands for its variants too: "extract-6" for "extract-6-turns-1". Where later
-        decisions build on it the undo is rejected with their list, or with `cascade` undoes those too. An undo is
-        undone by the id of its command. Whose event or turn it is need not be named.
+        The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`. A prompt version
+        stands for its variants too: "extract-6" for "extract-6-turns-1". Where later decisions build on it the undo is
+        rejected with their list, or with `cascade` undoes those too. An undo is undone by the id of its command. Whose
+        event or turn it is need not be named.
         """
         aim: dict[str, Any] = {"event_id": event_id, "source_id": turn_id, "cascade": cascade}
         decided = {"model": model, "prompt_version": prompt_version, "since": since, "until": until}
@@ -348,39 +259,7 @@ class ScopeCommandMixin(CommandBase):
             return await self._issue_for_scopes("undo", arguments, wait, **aim, **decided)
         return await self._issue("undo", arguments, wait, **aim, **decided)
 
-    @overload
-    async def set_policy(
-        self, policy: Policy | Mapping[str, Any], *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt: ...
-    @overload
-    async def set_policy(
-        self, policy: Policy | Mapping[str, Any], *, wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
-    async def set_policy(
-        self, policy: Policy | Mapping[str, Any], *, wait: Wait = False, **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt | WriteResult:
-        """Set the policy of a scope, or of the whole tenant where neither user nor agent is named.
-
-        It replaces the policy of this level: rules that are not given are unset, and the level above decides.
-        """
-        level = "scope" if names_owner(arguments) else "tenant"
-        named: CommandArgs = {**arguments, "agent_id": _policy_agent(arguments)}
-        return await self._issue("set_policy", named, wait, level=level, policy=policy)
-
-    @overload
-    async def feedback(
-        self,
-        shown: Shown,
-        *,
-        used: Shown,
-        query: str | None = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt: ...
-    @overload
-    async def feedback(
-        self, shown: Shown, *, used: Shown, query: str | None = ..., wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
+    @Order
     async def feedback(
         self,
         shown: Shown,
@@ -389,7 +268,7 @@ class ScopeCommandMixin(CommandBase):
         query: str | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt | WriteResult:
+    ) -> Result:
         """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
 
         `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
@@ -401,13 +280,8 @@ class ScopeCommandMixin(CommandBase):
         fields = {"shown": shown_ids("shown", given), "used": shown_ids("used", used), "query": query}
         return await self._publish_one(self._draft("feedback", named, fields), wait)
 
-    @overload
-    async def end_session(self, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]) -> CommandReceipt: ...
-    @overload
-    async def end_session(self, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
-    async def end_session(
-        self, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt | WriteResult:
+    @Order
+    async def end_session(self, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
         """Say that a session of this scope has ended: what its turns until now have changed is published.
 
         It matters where a policy has `publish_profile` "session_end" or "every_turns": `profile` then shows what was
@@ -415,13 +289,7 @@ class ScopeCommandMixin(CommandBase):
         """
         return await self._publish_one(self._draft("end_session", arguments, {}), wait)
 
-    async def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
-        """What has been set for a tenant, and for a scope where a user or an agent is named."""
-        named: ScopeArgs = {**scope_args, "agent_id": _policy_agent(scope_args)}
-        return await self._query(fetch_policies, exact_scope(scope_ids(named)))
 
-
-@checked(InvalidCommandError)
 class FactCommandMixin(CommandBase):
     """Commands about facts. Whose they are need not be named; a user_id that is named must be theirs.
 
@@ -432,32 +300,7 @@ class FactCommandMixin(CommandBase):
     Every method takes the arguments of `CommandArgs` too: tenant, user_id, agent_id, app_id, run_id, actor, command_id.
     """
 
-    @overload
-    async def update(
-        self,
-        fact_id: FactId,
-        text: str,
-        *,
-        key: str | None = ...,
-        value: str | EllipsisType | None = ...,
-        categories: Sequence[str] = ...,
-        metadata: Mapping[str, Any] | None = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt: ...
-    @overload
-    async def update(
-        self,
-        fact_id: FactId,
-        text: str,
-        *,
-        key: str | None = ...,
-        value: str | EllipsisType | None = ...,
-        categories: Sequence[str] = ...,
-        metadata: Mapping[str, Any] | None = ...,
-        wait: float,
-        **arguments: Unpack[CommandArgs],
-    ) -> WriteResult: ...
+    @Order
     async def update(
         self,
         fact_id: FactId,
@@ -469,7 +312,7 @@ class FactCommandMixin(CommandBase):
         metadata: Mapping[str, Any] | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt | WriteResult:
+    ) -> Result:
         """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
 
         Key, categories and metadata stay unless given; of key and categories nothing stays where the new text has
@@ -480,103 +323,35 @@ class FactCommandMixin(CommandBase):
         edit = as_edit(fact_id, text, value, key=key, categories=categories, metadata=metadata)
         return await self._issue("update", arguments, wait, edits=[edit])
 
-    @overload
-    async def batch_update(
-        self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt: ...
-    @overload
-    async def batch_update(
-        self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
-    async def batch_update(
+    @Order
+    async def update_many(
         self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Wait = False, **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt | WriteResult:
+    ) -> Result:
         """Update up to 100 facts of a scope, all or none.
 
         An edit has fact_id, text, and perhaps key, value, categories and metadata, as in `update`.
         """
         return await self._issue("update", arguments, wait, edits=as_edits(edits))
 
-    @overload
-    async def delete(
-        self, fact_id: FactId, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt: ...
-    @overload
-    async def delete(self, fact_id: FactId, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
-    async def delete(
-        self, fact_id: FactId, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt | WriteResult:
-        """Delete a fact, or what took its place. The history keeps it, and `undo` restores it."""
-        return await self._issue("delete", arguments, wait, fact_ids=[fact_id])
+    @Order
+    async def delete(self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
+        """Delete a fact, or what took its place; or up to 100 of a scope, all or none.
 
-    @overload
-    async def batch_delete(
-        self, fact_ids: FactIds, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt: ...
-    @overload
-    async def batch_delete(
-        self, fact_ids: FactIds, *, wait: float, **arguments: Unpack[CommandArgs]
-    ) -> WriteResult: ...
-    async def batch_delete(
-        self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt | WriteResult:
-        """Delete up to 100 facts of a scope, all or none."""
+        The history keeps them, and `undo` restores them.
+        """
         return await self._issue("delete", arguments, wait, fact_ids=as_ids("fact_ids", fact_ids))
 
-    @overload
-    async def confirm(
-        self, fact_ids: FactIds, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt: ...
-    @overload
-    async def confirm(self, fact_ids: FactIds, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
-    async def confirm(
-        self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt | WriteResult:
+    @Order
+    async def confirm(self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
         """Confirm pending facts and apply the changes they were held back from."""
         return await self._issue("confirm", arguments, wait, fact_ids=as_ids("fact_ids", fact_ids))
 
-    @overload
-    async def reject(
-        self, fact_ids: FactIds, *, wait: Literal[False] = ..., **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt: ...
-    @overload
-    async def reject(self, fact_ids: FactIds, *, wait: float, **arguments: Unpack[CommandArgs]) -> WriteResult: ...
-    async def reject(
-        self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]
-    ) -> CommandReceipt | WriteResult:
+    @Order
+    async def reject(self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
         """Reject pending facts; the known facts stay active."""
         return await self._issue("reject", arguments, wait, fact_ids=as_ids("fact_ids", fact_ids))
 
-    @overload
-    async def correct(
-        self,
-        fact_id: FactId,
-        text: str,
-        *,
-        key: str | None = ...,
-        value: str | EllipsisType | None = ...,
-        categories: Sequence[str] = ...,
-        metadata: Mapping[str, Any] | None = ...,
-        true_from: When | None = ...,
-        ended_at: When | None = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt: ...
-    @overload
-    async def correct(
-        self,
-        fact_id: FactId,
-        text: str,
-        *,
-        key: str | None = ...,
-        value: str | EllipsisType | None = ...,
-        categories: Sequence[str] = ...,
-        metadata: Mapping[str, Any] | None = ...,
-        true_from: When | None = ...,
-        ended_at: When | None = ...,
-        wait: float,
-        **arguments: Unpack[CommandArgs],
-    ) -> WriteResult: ...
+    @Order
     async def correct(
         self,
         fact_id: FactId,
@@ -590,7 +365,7 @@ class FactCommandMixin(CommandBase):
         ended_at: When | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt | WriteResult:
+    ) -> Result:
         """Correct a fact; only a human can change it afterwards.
 
         The old one never was true, or, where `ended_at` is given, was true until then. All else is as in `update`.
@@ -602,28 +377,7 @@ class FactCommandMixin(CommandBase):
         )
         return await self._issue("correct", arguments, wait, edit=edit, ended_at=ended_at)
 
-    @overload
-    async def resolve(
-        self,
-        fact_id: FactId,
-        action: ResolveAction,
-        *,
-        targets: FactIds = ...,
-        text: str | None = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt: ...
-    @overload
-    async def resolve(
-        self,
-        fact_id: FactId,
-        action: ResolveAction,
-        *,
-        targets: FactIds = ...,
-        text: str | None = ...,
-        wait: float,
-        **arguments: Unpack[CommandArgs],
-    ) -> WriteResult: ...
+    @Order
     async def resolve(
         self,
         fact_id: FactId,
@@ -633,7 +387,7 @@ class FactCommandMixin(CommandBase):
         text: str | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt | WriteResult:
+    ) -> Result:
         """Resolve the conflict of an unresolved fact with `targets`, by default all that it was added beside.
 
         `text` is the merged text of a `merge`, and of nothing else.
@@ -641,28 +395,7 @@ class FactCommandMixin(CommandBase):
         beside = as_ids("targets", targets)
         return await self._issue("resolve", arguments, wait, fact_id=fact_id, action=action, targets=beside, text=text)
 
-    @overload
-    async def promote(
-        self,
-        fact_ids: FactIds = ...,
-        *,
-        turn_id: str | None = ...,
-        filters: Mapping[str, Any] | None = ...,
-        into: Mapping[str, str | None] | None = ...,
-        wait: Literal[False] = ...,
-        **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt: ...
-    @overload
-    async def promote(
-        self,
-        fact_ids: FactIds = ...,
-        *,
-        turn_id: str | None = ...,
-        filters: Mapping[str, Any] | None = ...,
-        into: Mapping[str, str | None] | None = ...,
-        wait: float,
-        **arguments: Unpack[CommandArgs],
-    ) -> WriteResult: ...
+    @Order
     async def promote(
         self,
         fact_ids: FactIds = (),
@@ -672,7 +405,7 @@ class FactCommandMixin(CommandBase):
         into: Mapping[str, str | None] | None = None,
         wait: Wait = False,
         **arguments: Unpack[CommandArgs],
-    ) -> CommandReceipt | WriteResult:
+    ) -> Result:
         """Have facts of a run decided in the scope of its user, like statements of a turn there.
 
         They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active

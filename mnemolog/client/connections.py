@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from psycopg import AsyncConnection, DataError, Error, InterfaceError, OperationalError
@@ -13,7 +14,6 @@ from psycopg.rows import TupleRow
 
 from mnemolog.client.discovery import with_discovered_servers
 from mnemolog.client.producer import RecordProducer
-from mnemolog.client.search_models import QueryEmbedder, SearchModels
 from mnemolog.common.logs import get_logger
 from mnemolog.errors import LimitExceededError, MnemologError, QueryError, ServerUnavailableError, SettingsError
 from mnemolog.projections.database import connection_settings, open_pool, prepare_connection
@@ -24,6 +24,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
 
 if TYPE_CHECKING:
+    from mnemolog.client.search_models import QueryEmbedder, SearchModels
     from mnemolog.streams.runtime.dry_run import DryRun
 
 APPLICATION_NAME: Final = "mnemolog-client"
@@ -174,8 +175,6 @@ class Connections:
 
     def __init__(self, settings: Settings, *, publish_timeout: float, now: Callable[[], datetime]) -> None:
         self.limit_precheck = LimitPrecheck(settings.price_table)
-        self.query_embedder = QueryEmbedder(settings)
-        self.search_models = SearchModels(settings)
         self._settings = settings
         self._publish_timeout = publish_timeout
         self._now = now
@@ -184,6 +183,18 @@ class Connections:
         self._read_pool: ReadPool | None = None
         self._dry_run: DryRun | None = None
         self._closed = False
+
+    @cached_property
+    def query_embedder(self) -> "QueryEmbedder":
+        from mnemolog.client.search_models import QueryEmbedder  # noqa: PLC0415 - with providers of models: at a search
+
+        return QueryEmbedder(self._settings)
+
+    @cached_property
+    def search_models(self) -> "SearchModels":
+        from mnemolog.client.search_models import SearchModels  # noqa: PLC0415 - the same
+
+        return SearchModels(self._settings)
 
     async def producer(self) -> RecordProducer:
         async with self._lock:
@@ -237,9 +248,22 @@ class Connections:
             raise MnemologError(CLOSED)
         return with_discovered_servers(self._settings, needed=[server])
 
+    async def connect(self) -> None:
+        """Open all servers, and load the model that embeds questions."""
+        async with self.read_pool().connection():
+            await self.producer()
+        await self.query_embedder.embed("warm-up")
+
+    async def ping(self) -> None:
+        """Raises `ServerUnavailableError` where a server does not answer."""
+        async with self.read_pool().connection() as connection:
+            await connection.execute("SELECT 1")
+        await (await self.producer()).ping()
+
     async def close(self) -> None:
         self._closed = True
-        for opened in (self._producer, self._read_pool, self._dry_run, self.query_embedder, self.search_models):
+        models = (self.__dict__.get(name) for name in ("query_embedder", "search_models"))
+        for opened in (self._producer, self._read_pool, self._dry_run, *models):
             if opened is not None:
                 await opened.close()
         self._producer = self._read_pool = self._dry_run = None

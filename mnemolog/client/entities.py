@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import Final, Unpack
 from uuid import UUID
 
-from mnemolog.client.base import ClientBase, checked, checked_time
-from mnemolog.client.inputs import ScopeArgs, When, scope_filter, whole_id
-from mnemolog.client.metrics import measured
-from mnemolog.projections.errors import QueryError
+from mnemolog.client.base import ClientBase, Read, checked_time
+from mnemolog.client.inputs import ScopeArgs, When, scope_filter
 from mnemolog.projections.queries import entities, entity_graph
 from mnemolog.projections.queries.entities import NOW, AskedTimes, Entity, EntityDetails, EntityRelation, of_one_name
 from mnemolog.projections.queries.entity_graph import AskedTie, EntityGraph, Neighbour
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.entities import WORDS, read_predicate
-from mnemolog.streams.entities.names import name_key, read_name
 
 EntityRef = Entity | UUID | str
 """An entity that was read, one of its names, what it is to somebody ("my wife"), or the beginning of its id.
@@ -40,6 +37,8 @@ class AskedName:
 
 def read_question(text: str, *, owners: int = _MAX_OWNERS) -> AskedName | None:
     """Which entity a text asks for; None where the text is no name, or has more than `owners` owners."""
+    from mnemolog.streams.entities.names import read_name  # noqa: PLC0415 - its words in ten languages take .2 s
+
     spoken = read_name(text)
     if spoken is None or owners == 0:
         return None
@@ -90,33 +89,16 @@ class EntityLookup(ClientBase):
         return await self._query(entity_graph.related, within, owner_ids, asked.tie, as_of=as_of)
 
     async def _called(self, name: str, within: ScopeFilter) -> list[Entity]:
+        from mnemolog.streams.entities.names import name_key  # noqa: PLC0415 - see `read_question`
+
         return await self._query(entities.called, within, name, name_key(name))
 
 
-@measured
-@checked(QueryError)
 class EntityQueryMixin(EntityLookup):
     """People, places and things that facts name. No method needs Kafka."""
 
-    async def entities(
-        self,
-        *,
-        type: str | None = None,  # noqa: A002 -- as an entity has it
-        limit: int | None = None,
-        after: UUID | str | None = None,
-        **scope: Unpack[ScopeArgs],
-    ) -> list[Entity]:
-        """The entities that facts of a scope name, in the order in which they were named first. The user is one.
-
-        All of them, those of one `type` ("person", "place"), or `limit` of them, from the first or from the one that
-        follows the entity `after`, a whole id.
-        """
-        following = None if after is None else whole_id(after)
-        if following is None and after is not None:
-            raise QueryError(f"after {after!r:.80} is a part of an id: give the whole `entity_id` of the last one")
-        return await self._query(entities.entities, scope_filter(scope), kind=type, limit=limit, after=following)
-
-    async def entity(
+    @Read
+    async def get(
         self,
         name: str,
         *,
@@ -140,6 +122,7 @@ class EntityQueryMixin(EntityLookup):
         one = await self._one_entity(str(name), within, as_of)
         return await self._query(entities.details, one, all_versions=all_versions, as_of=as_of)
 
+    @Read
     async def relations(
         self,
         entity: str | None = None,
@@ -152,8 +135,8 @@ class EntityQueryMixin(EntityLookup):
     ) -> list[EntityRelation]:
         """What the entities of a scope are to each other now, or ever were, as it was stated; the oldest first.
 
-        With `entity`, a name or id as `entity` takes it, all relations read from that one, also those that were stated
-        of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `entity` does.
+        With `entity`, a name or id as `get` takes it, all relations read from that one, also those that were stated
+        of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `get` does.
 
         `believed_at` asks for what was known then, `true_at` for what held then: now, and the same as `believed_at`,
         unless given. Entities are those of now, after all merges and splits; what was taken back since is left out.
@@ -170,6 +153,7 @@ class EntityQueryMixin(EntityLookup):
             as_of=as_of,
         )
 
+    @Read
     async def neighbours(
         self,
         entity: str,
@@ -181,12 +165,13 @@ class EntityQueryMixin(EntityLookup):
     ) -> list[Neighbour]:
         """The entities that hold to be related to one, or at 2 `hops` also to those, each once with the path to it.
 
-        The times are those of `relations`. Raises as `entity` does, and `QueryError` for other hops.
+        The times are those of `relations`. Raises as `get` does, and `QueryError` for other hops.
         """
         within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
         one = await self._one_entity(entity, within, as_of)
         return await self._query(entity_graph.neighbours, one, hops=hops, as_of=as_of)
 
+    @Read
     async def who(
         self,
         name: str,
@@ -207,6 +192,7 @@ class EntityQueryMixin(EntityLookup):
         of_user = read_question(f"my {name}") if not found and asked.tie is None else None
         return found if of_user is None else await self._meant(of_user, within, as_of)
 
+    @Read
     async def graph(
         self,
         *,

@@ -17,10 +17,9 @@ from typing import IO, Any, Final, Unpack, get_args
 
 import orjson
 
-from mnemolog.client.base import checked
+from mnemolog.client.base import Order
 from mnemolog.client.commands import CommandBase
 from mnemolog.client.inputs import BoundArgs, Wait, check_file, path_of, scope_ids
-from mnemolog.client.producer import CommandReceipt
 from mnemolog.client.records import CommandDraft, build_command
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import MEMORY_NAMES
@@ -193,10 +192,10 @@ def _command_id(fact: Mapping[str, Any], ids: Mapping[str, Any], stated: Mapping
     return f"import/{known}/{digest}" if known else f"import/{digest}"
 
 
-@checked(InvalidCommandError)
 class ImportMixin(CommandBase):
     """Facts of an export, or of another program."""
 
+    @Order
     async def import_facts(
         self,
         file: str | PathLike[str] | IO[bytes],
@@ -223,11 +222,12 @@ class ImportMixin(CommandBase):
                     faults.append(f"and {hidden} more lines")
                 raise InvalidCommandError(f"{'; '.join(faults)}: nothing was imported")
             stream.seek(start)
+            if wait:
+                self._connections.read_pool()  # raises before anything is published where nothing says where it is
             commands = (found for _, found in reader.commands(stream) if isinstance(found, Command))
             while batch := await asyncio.to_thread(lambda: list(islice(commands, IMPORT_BATCH))):
-                for end in await self._publish(batch, wait):
-                    if isinstance(end, CommandReceipt):
-                        continue
+                sent = await self._publish(batch)
+                for end in await self._wait_for_all(sent, wait) if wait else ():
                     if end.success:
                         report.added += end.facts_added
                         report.known += not end.facts_added

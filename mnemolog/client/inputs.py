@@ -227,9 +227,9 @@ class CommandArgs(BoundArgs, total=False):
 
 
 _SYNONYMS: Final = {
-    "limit": "top_k",
-    "k": "top_k",
-    "max_results": "top_k",
+    "top_k": "limit",
+    "k": "limit",
+    "max_results": "limit",
     "session_id": "run_id",
     "thread_id": "run_id",
     "timestamp": "occurred_at",

@@ -4,12 +4,8 @@ The application exports them as its other metrics, with `prometheus_client.start
 starts no server.
 """
 
-import inspect
-from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
-from functools import wraps
-from time import perf_counter
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from mnemolog.common.metric_catalogue import SECONDS_BUCKETS, MetricCatalogue
 
@@ -60,25 +56,3 @@ SEARCH_HITS: Final = CATALOGUE.counter(
 def search_phase(phase: SearchPhase) -> AbstractContextManager[object]:
     """Measure a part of a search, also where it fails."""
     return SEARCH_SECONDS.labels(phase=phase).time()
-
-
-def measured(cls: type[T]) -> type[T]:
-    """Measure the public methods of a client class; it decorates the class, so that they keep their types."""
-    for name, method in list(vars(cls).items()):
-        if not name.startswith("_") and inspect.iscoroutinefunction(method):
-            setattr(cls, name, _measured(name, method))
-    return cls
-
-
-def _measured(operation: str, method: Callable[..., Coroutine[Any, Any, R]]) -> Callable[..., Coroutine[Any, Any, R]]:
-    @wraps(method)
-    async def call(*args: Any, **kwargs: Any) -> R:
-        started, outcome = perf_counter(), "error"
-        try:
-            result = await method(*args, **kwargs)
-            outcome = "ok"
-            return result
-        finally:
-            QUERY_SECONDS.labels(operation=operation, outcome=outcome).observe(perf_counter() - started)
-
-    return call

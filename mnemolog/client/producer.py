@@ -1,130 +1,23 @@
-"""Publishes records, and the receipts by which `status` and `wait` find their ends.
-
-A record counts as accepted once every in-sync replica of the broker has it.
-"""
+"""Publishes records. A record counts as accepted once every in-sync replica of the broker has it."""
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Self
+from dataclasses import dataclass
+from typing import Final, Self
 
-import orjson
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # the same
 from pydantic import SecretStr
 
-from mnemolog.client.inputs import kind_of
 from mnemolog.errors import PartlyPublishedError, PublishError, ServerUnavailableError
-from mnemolog.projections.errors import QueryError, check_id_text
-from mnemolog.projections.queries.results import WriteResult
 from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import RecordMetadata
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, command_headers, topic_name
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Receipt:
-    """By what `wait` and `status` find the end of a record; `position` is its topic/partition/offset."""
-
-    tenant: str | None = field(default=None, repr=False)
-    user_id: str | None = field(default=None, repr=False)
-    agent_id: str | None = field(default=None, repr=False)
-    position: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnReceipt(_Receipt):
-    """A turn that the broker has. It will reach exactly one end; `wait` and `status` take the receipt and tell which.
-
-    `position` is its topic/partition/offset. `notes` say in words what was left out of its messages.
-    """
-
-    turn_id: str
-    status: Literal["pending"] = "pending"
-    notes: tuple[str, ...] = ()
-    content_hash: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandReceipt(_Receipt):
-    """A command that the broker has. It will reach exactly one end; `wait` and `status` take the receipt.
-
-    `position` is its topic/partition/offset.
-    """
-
-    command_id: str
-    status: Literal["pending"] = "pending"
-
-
-Published = str | TurnReceipt | CommandReceipt | WriteResult
-"""A turn or a command: its id, its receipt or its result."""
-SeveralPublished = Iterable[TurnReceipt | CommandReceipt | WriteResult] | list[str] | tuple[str, ...]
-"""Several turns or commands. Not any iterable of texts: a text is an iterable of texts itself."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedId(_Receipt):
-    """An id with what tells it apart: ids are unique for a user, else for an agent."""
-
-    id: str
-    kind: SourceKind = "turn"
-    receipt: TurnReceipt | None = None
-
-    @classmethod
-    def of(cls, published: object) -> "PublishedId":
-        """Raises `QueryError` for what is neither an id nor what publishing returned."""
-        match published:
-            case str():
-                check_id_text(turn_id=published)
-                return cls(id=published)
-            case TurnReceipt():
-                return cls(id=published.turn_id, receipt=published, position=published.position, **_owner(published))
-            case CommandReceipt():
-                return cls(id=published.command_id, kind="command", position=published.position, **_owner(published))
-            case WriteResult():
-                return cls(id=published.turn_id, kind=published.source_kind, **_owner(published))
-        raise QueryError(
-            f"turn_id must be text, or what `add`, a command, `wait` or `status` returned, not {kind_of(published)}"
-        )
-
-    def may_follow(self, result: WriteResult) -> bool:
-        """Whether a result is the end of an earlier record of this id, so that the end of this record is still to come.
-
-        A turn that failed, or what was rejected for a limit, may be published again under its id.
-        """
-        can_retry = result.limit is not None or (result.source_kind == "turn" and result.status == "failed")
-        partition, _, offset = (result.position or "").rpartition("/")
-        own_partition, _, own_offset = (self.position or "").rpartition("/")
-        is_earlier = bool(partition) and partition == own_partition and int(offset) < int(own_offset)
-        return can_retry and is_earlier
-
-
-def _owner(published: TurnReceipt | CommandReceipt | WriteResult) -> dict[str, Any]:
-    return {name: getattr(published, name) for name in ("tenant", "user_id", "agent_id")}
-
-
-def message_hash(messages: Iterable[Any]) -> str:
-    """Equal for equal messages, given as records or as the journal has them."""
-    plain = [message if isinstance(message, dict) else message.model_dump() for message in messages]
-    fields = [[message["role"], message["content"], message.get("name")] for message in plain]
-    return hashlib.sha256(orjson.dumps(fields)).hexdigest()
-
-
-def turn_receipt(turn: Turn, *, position: str | None, notes: tuple[str, ...] = ()) -> TurnReceipt:
-    return TurnReceipt(
-        turn_id=turn.turn_id,
-        tenant=turn.scope.tenant,
-        user_id=turn.scope.user_id,
-        agent_id=turn.scope.agent_id,
-        position=position,
-        notes=notes,
-        content_hash=message_hash(turn.messages),
-    )
-
-
+PUBLISH_TIMEOUT_SECONDS: Final = 10.0
+"""How long the acknowledgement of a record may take."""
 MAX_UNACKNOWLEDGED: Final = 1000
 """Records that wait for their acknowledgement at the most; bounds the memory of publishing a long file."""
 
@@ -159,9 +52,16 @@ class RecordProducer:
     """Sends records through one idempotent producer with acks=all. Make it with `connect`; close it."""
 
     def __init__(
-        self, producer: AIOKafkaProducer, *, prefix: str, timeout_seconds: float, command_headers: Headers = ()
+        self,
+        producer: AIOKafkaProducer,
+        kafka: str,
+        *,
+        prefix: str,
+        timeout_seconds: float,
+        command_headers: Headers = (),
     ) -> None:
         self._producer = producer
+        self._kafka = kafka
         self._headers: dict[SourceKind, Headers] = {"turn": [], "command": command_headers}
         self._topic = topic_name(CONVERSATION_TURNS, prefix)
         self._timeout_seconds = timeout_seconds
@@ -175,7 +75,7 @@ class RecordProducer:
         *,
         prefix: str = "",
         compression: str = "zstd",
-        timeout_seconds: float = 30.0,
+        timeout_seconds: float = PUBLISH_TIMEOUT_SECONDS,
         command_token: SecretStr | None = None,
     ) -> Self:
         """Connect to the brokers at `kafka`; each acknowledgement has `timeout_seconds` seconds.
@@ -201,10 +101,20 @@ class RecordProducer:
                 f"Kafka at {kafka} cannot be reached ({error!r}): start it, or correct MNEMOLOG_KAFKA"
             ) from error
         headers = command_headers(command_token)
-        return cls(producer, prefix=prefix, timeout_seconds=timeout_seconds, command_headers=headers)
+        return cls(producer, kafka, prefix=prefix, timeout_seconds=timeout_seconds, command_headers=headers)
 
     async def close(self) -> None:
         await self._producer.stop()
+
+    async def ping(self) -> None:
+        """Ask the brokers what partitions there are. Raises `ServerUnavailableError` where none answers in time."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                answered = await self._producer.client.force_metadata_update()
+        except (KafkaError, TimeoutError):
+            answered = False
+        if not answered:
+            raise ServerUnavailableError(f"Kafka at {self._kafka} does not answer: start it, or correct MNEMOLOG_KAFKA")
 
     async def publish(self, record: OutgoingRecord) -> DeliveryReport:
         """Send one record and wait for its acknowledgement. Raises `PublishError` when none comes in time."""

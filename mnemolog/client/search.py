@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from numbers import Integral
-from typing import TYPE_CHECKING, Final, Literal, Unpack
+from typing import TYPE_CHECKING, Final, Literal, Unpack, cast
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.client.base import ClientBase, checked
+from mnemolog.client.base import ClientBase, Read
 from mnemolog.client.inputs import kind_of
-from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS, SEARCH_HITS, measured, search_phase
+from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS, SEARCH_HITS, search_phase
 from mnemolog.client.search_arguments import (
+    RERANKED,
     ContextArgs,
     SearchAids,
     SearchArgs,
@@ -22,7 +23,6 @@ from mnemolog.client.search_arguments import (
     search_options,
     search_scopes,
 )
-from mnemolog.client.search_models import RERANKED
 from mnemolog.projections.context import (
     DEFAULT_BUDGET_TOKENS,
     MIN_CONFIDENCE,
@@ -140,72 +140,31 @@ class SearchResult:
 
 
 def with_cut(left_out: Mapping[LeftOutReason, LeftOutHits], cut: Sequence[Hit]) -> dict[LeftOutReason, LeftOutHits]:
-    """`left_out` with the hits that are cut off behind `top_k`, which are the best of the facts beyond it."""
-    before = left_out.get("over_top_k", LeftOutHits(facts=0, first=()))
+    """`left_out` with the hits that are cut off behind `limit`, which are the best of the facts beyond it."""
+    before = left_out.get("over_limit", LeftOutHits(facts=0, first=()))
     if not cut:
         return {**left_out}
     first = (*(hit.fact.fact_id for hit in cut), *before.first)[:SHOWN]
-    return {**left_out, "over_top_k": LeftOutHits(facts=before.facts + len(cut), first=first)}
+    return {**left_out, "over_limit": LeftOutHits(facts=before.facts + len(cut), first=first)}
 
 
-@measured
-@checked(QueryError)
 class SearchMixin(ClientBase):
     """Search in the tables, and what is known as a text for a prompt. No method needs Kafka."""
 
+    @Read
     async def search(self, query: str, **arguments: Unpack[SearchArgs]) -> SearchResult:
         """The facts nearest to `query` in meaning and words, best first, each with the reasons for its place.
 
-        `SearchArgs` says what may be asked besides: the scope, `top_k`, `threshold`, `filters`, `state`, times, several
+        `SearchArgs` says what may be asked besides: the scope, `limit`, `threshold`, `filters`, `state`, times, several
         scopes at once, how signals are fused, and whether turns are included, which are `turns` of the result. `notice`
         of it says why there is no hit.
         Pending facts are found as well: `status` of the fact says so. The client needs the embedder that the stages
         have (`MNEMOLOG_EMBEDDING_PROVIDER` and `_MODEL`): vectors of another one find nothing by meaning. Without a
         vector the search goes by words; `mode` and `notice` of the result say so.
         """
-        asked = search_options(arguments)
-        aids, within = SearchAids.read(arguments, asked.filters), search_scopes(arguments, asked.filters)
-        check_unicode(query)
-        question = storable_question(query)
-        models = self._connections.search_models
-        wordings, no_wordings = await models.wordings(query, aids.variants)
-        words = joined_words(query, wordings)
-        vector, no_vector = await self._embed(query, wordings) if aids.facts else (None, None)
-        asked, no_time = await self._with_asked_period(query, asked, aids.when, within)
-        turns = TurnFindings()
-        if aids.turns:
-            with search_phase("turns"):
-                statuses = aids.turn_status
-                turns = await self._query(search_turns, within, words, asked, at=self._now(), statuses=statuses)
-        if asked.threshold is None and vector is not None:
-            asked = asked.model_copy(update={"threshold": self._connections.query_embedder.floor_for(vector)})
-        top_k = asked.top_k
-        if aids.rerank:
-            asked = asked.model_copy(update={"top_k": max(top_k, RERANKED)})
-        found, no_hit = Findings(), None
-        if aids.facts:
-            with search_phase("sql"):
-                found, no_hit = await self._query(_findings, within, words, vector, asked, at=self._now())
-        least = aids.min_confidence if aids.min_confidence is not None else self._settings.min_confidence or 0.0
-        sure = tuple(hit for hit in found.hits if hit.fact.confidence >= least)
-        doubted = counted(len(found.hits) - len(sure), "hit")
-        no_doubt = f"{doubted} with a confidence below {least:g} left out" if len(sure) < len(found.hits) else None
-        hits, no_order = await models.rerank(question, sure) if aids.rerank else (sure, None)
-        count_hits(hits[:top_k], asked.threshold or 0.0)
-        no_turn = NO_TURN if aids.turns and not turns.turns else None
-        notices = (no_wordings, no_vector, no_time, no_order, no_hit, no_doubt, no_turn)
-        return SearchResult(
-            hits=hits[:top_k],
-            mode="hybrid" if vector else "lexical",
-            notice="; ".join(filter(None, notices)) or None,
-            threshold=asked.threshold or 0.0,
-            below_threshold=found.below_threshold,
-            explained=asked.explain,
-            left_out=with_cut(found.left_out, hits[top_k:]) if asked.explain else {},
-            turns=turns.turns,
-            left_out_turns=turns.left_out,
-        )
+        return await self._search(query, arguments)
 
+    @Read
     async def context(
         self,
         query: str | None,
@@ -240,7 +199,8 @@ class SearchMixin(ClientBase):
             raise QueryError(f"count_tokens must return a whole number of tokens, not {kind_of(number)}")
         within, at = search_scopes(arguments), self._now()
         lasting = await self._query(lasting_facts, within, at)
-        found = await self.search(query, **arguments, min_confidence=0.0) if query is not None else None
+        asked = cast("SearchArgs", {**arguments, "min_confidence": 0.0})
+        found = None if query is None else await self._search(query, asked)
         rules = ContextRules(
             budget_tokens=budget_tokens,
             format=format,
@@ -256,6 +216,50 @@ class SearchMixin(ClientBase):
         for reason, number in context.left_out_counts.items():
             CONTEXT_LEFT_OUT.labels(reason=reason).inc(number)
         return replace(context, notice=found.notice) if found and found.notice else context
+
+    async def _search(self, query: str, arguments: SearchArgs) -> SearchResult:
+        asked = search_options(arguments)
+        aids, within = SearchAids.read(arguments, asked.filters), search_scopes(arguments, asked.filters)
+        check_unicode(query)
+        question = storable_question(query)
+        models = self._connections.search_models
+        wordings, no_wordings = await models.wordings(query, aids.variants)
+        words = joined_words(query, wordings)
+        vector, no_vector = await self._embed(query, wordings) if aids.facts else (None, None)
+        asked, no_time = await self._with_asked_period(query, asked, aids.when, within)
+        turns = TurnFindings()
+        if aids.turns:
+            with search_phase("turns"):
+                statuses = aids.turn_status
+                turns = await self._query(search_turns, within, words, asked, at=self._now(), statuses=statuses)
+        if asked.threshold is None and vector is not None:
+            asked = asked.model_copy(update={"threshold": self._connections.query_embedder.floor_for(vector)})
+        limit = asked.limit
+        if aids.rerank:
+            asked = asked.model_copy(update={"limit": max(limit, RERANKED)})
+        found, no_hit = Findings(), None
+        if aids.facts:
+            with search_phase("sql"):
+                found, no_hit = await self._query(_findings, within, words, vector, asked, at=self._now())
+        least = aids.min_confidence if aids.min_confidence is not None else self._settings.min_confidence or 0.0
+        sure = tuple(hit for hit in found.hits if hit.fact.confidence >= least)
+        doubted = counted(len(found.hits) - len(sure), "hit")
+        no_doubt = f"{doubted} with a confidence below {least:g} left out" if len(sure) < len(found.hits) else None
+        hits, no_order = await models.rerank(question, sure) if aids.rerank else (sure, None)
+        count_hits(hits[:limit], asked.threshold or 0.0)
+        no_turn = NO_TURN if aids.turns and not turns.turns else None
+        notices = (no_wordings, no_vector, no_time, no_order, no_hit, no_doubt, no_turn)
+        return SearchResult(
+            hits=hits[:limit],
+            mode="hybrid" if vector else "lexical",
+            notice="; ".join(filter(None, notices)) or None,
+            threshold=asked.threshold or 0.0,
+            below_threshold=found.below_threshold,
+            explained=asked.explain,
+            left_out=with_cut(found.left_out, hits[limit:]) if asked.explain else {},
+            turns=turns.turns,
+            left_out_turns=turns.left_out,
+        )
 
     async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
         """The mean vector of the question and its other wordings, and a notice where the embedder is away.
@@ -287,7 +291,7 @@ class SearchMixin(ClientBase):
             raise QueryError(f"times of questions cannot be read ({error}): pip install 'mnemolog[offline]'") from error
         if event is not None:
             with search_phase("event"):
-                best_alone = options.model_copy(update={"top_k": 1})
+                best_alone = options.model_copy(update={"limit": 1})
                 found = await self._query(search_facts, within, event.words, None, best_alone, at=at)
             if found.hits and (found[0].score.text_score or 0) >= MIN_SHARE:
                 period = event.period_from(found[0].fact.event_time or found[0].fact.true_from)

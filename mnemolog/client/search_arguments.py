@@ -19,6 +19,8 @@ from mnemolog.schemas.scope import SCOPE_FIELDS
 Include = Literal["facts", "turns"]
 WhenAsked = Literal["boost", "narrow", "ignore"]
 MAX_VARIANTS: Final = 5
+RERANKED: Final = 50
+"""Hits that a reranker orders at the most."""
 _FACT_ARGUMENTS: Final = (
     "threshold",
     "state",
@@ -99,7 +101,7 @@ def _fields_of(wanted: Filter) -> set[str]:
 class SearchArgs(ScopeArgs, total=False):
     """What a search takes besides its question.
 
-    `top_k` is the most hits, 1 to 100, 20 unless given. A fact that has no word in common with the query is a hit from
+    `limit` is the most hits, 1 to 100, 20 unless given. A fact that has no word in common with the query is a hit from
     the cosine similarity `threshold` on: that of the embedding model unless it is given, 0 for none. Facts whose
     confidence is below `min_confidence` (that of the settings, or 0, unless given) are left out. `filters` are
     conditions as `facts` takes them. `state` is one status or several: active and pending ones unless given.
@@ -118,7 +120,7 @@ class SearchArgs(ScopeArgs, total=False):
     found only where it names them.
     """
 
-    top_k: int
+    limit: int
     threshold: float | None
     min_confidence: float | None
     filters: Mapping[str, Any] | None
@@ -144,9 +146,9 @@ class SearchArgs(ScopeArgs, total=False):
 
 
 class ContextArgs(ScopeArgs, total=False):
-    """What the search of a context takes: `top_k`, `threshold` and `any` as `SearchArgs` has them."""
+    """What the search of a context takes: `limit`, `threshold` and `any` as `SearchArgs` has them."""
 
-    top_k: int
+    limit: int
     threshold: float | None
     any: Sequence[Mapping[str, str | None]] | None
 

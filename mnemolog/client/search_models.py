@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
 from mnemolog.client.metrics import QUERY_VECTORS, SearchPhase, search_phase
+from mnemolog.client.search_arguments import RERANKED
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.search.search import Hit
 from mnemolog.schemas.vector import Vector
@@ -23,8 +24,6 @@ MAX_EMBEDDED: Final = 8000
 """Characters of a question that are embedded: models read fewer, and an embedder takes seconds for a megabyte."""
 EMBEDDING_TIMEOUT_SECONDS: Final = 5.0
 """Seconds that a query waits for its vector; then it searches by words."""
-RERANKED: Final = 50
-"""Hits that a reranker orders at the most."""
 
 log = get_logger(__name__)
 

@@ -2,32 +2,19 @@
 
 import asyncio
 import atexit
-import copy
-import inspect
 import sys
 import threading
-from collections.abc import Callable, Coroutine
-from functools import wraps
+from collections.abc import Coroutine
 from typing import Any, Never, Self, TypeVar, Unpack
 
-from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.base import ClientOptions
+from mnemolog.client.administration import AdminMethods
+from mnemolog.client.async_client import MemoryMethods
+from mnemolog.client.base import Blocking, ClientOptions
 from mnemolog.client.connections import CLOSED
-from mnemolog.client.inputs import BoundArgs
+from mnemolog.client.entity_commands import EntityMethods
 from mnemolog.errors import MnemologError
-from mnemolog.settings import Settings
 
 R = TypeVar("R")
-
-
-def _blocking(method: Callable[..., Coroutine[Any, Any, R]]) -> "Callable[..., R]":
-    @wraps(method)
-    def call(self: "MemoryClient", /, *args: Any, **kwargs: Any) -> R:
-        if self._loop.is_closed():
-            raise MnemologError(CLOSED)
-        return self._run(method(self._client, *args, **kwargs))
-
-    return call
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -35,55 +22,78 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return asyncio.SelectorEventLoop() if sys.platform == "win32" else asyncio.new_event_loop()
 
 
-class MemoryClient:
+class LoopThread:
+    """Runs coroutines in an event loop that has a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="mnemolog-client", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """What the coroutine returns. Raises `MnemologError` where it never could."""
+        if self._loop.is_closed() or threading.current_thread() is self._thread:
+            coroutine.close()
+            raise MnemologError(
+                CLOSED if self._loop.is_closed() else "a callback of MemoryClient cannot call it: use AsyncMemoryClient"
+            )
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def close(self, last: Coroutine[Any, Any, None]) -> None:
+        """Run the `last` coroutine and end the thread; does nothing in a forked process, which has no such thread."""
+        if self._loop.is_closed() or not self._thread.is_alive():
+            last.close()
+            return
+        self.run(last)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class _OnThread(Blocking):
+    """Blocks while the thread of its client runs a coroutine."""
+
+    _thread: LoopThread
+
+    def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        return self._thread.run(coroutine)
+
+
+class Entities(_OnThread, EntityMethods):
+    """The methods of `memory.entities`."""
+
+
+class Admin(_OnThread, AdminMethods):
+    """The methods of `memory.admin`."""
+
+
+class MemoryClient(_OnThread, MemoryMethods):
     """`AsyncMemoryClient` without `await`: same arguments, results and errors.
 
     One thread runs its event loop until `close`, or until the program ends; several threads may call it at once.
     """
 
     def __init__(self, *positional: Never, **options: Unpack[ClientOptions]) -> None:
-        self._client = AsyncMemoryClient(*positional, **options)
-        self._loop = new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="mnemolog-client", daemon=True)
-        self._thread.start()
+        super().__init__(*positional, **options)
+        self._thread = LoopThread()
         atexit.register(self.close)
 
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
-        return cls(settings=settings)
+    @property
+    def entities(self) -> Entities:
+        return self._part(Entities)
 
-    def scope(self, *positional: Never, **ids: Unpack[BoundArgs]) -> Self:
-        """As `AsyncMemoryClient.scope`: the same client bound to a scope. Closing it does nothing: close this one."""
-        bound = copy.copy(self)
-        bound._client = self._client.scope(*positional, **ids)  # noqa: SLF001 - its own class
-        return bound
-
-    def __repr__(self) -> str:
-        return repr(self._client).removeprefix("Async")
+    @property
+    def admin(self) -> Admin:
+        return self._part(Admin)
 
     def close(self) -> None:
         """Send what is still queued, disconnect and end the thread; does nothing on what `scope` gives."""
-        if self._client.is_bound or self._loop.is_closed():
-            return
-        if not self._thread.is_alive():  # in a forked process, which has none of its threads
-            return
-        atexit.unregister(self.close)
-        self._run(self._client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        if not self.is_bound:
+            atexit.unregister(self.close)
+            self._thread.close(self._connections.close())
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-
-# Their types and docstrings are in the stub beside this file (`make generate`).
-for _name, _method in inspect.getmembers(AsyncMemoryClient, inspect.iscoroutinefunction):
-    if not _name.startswith("_") and _name not in vars(MemoryClient):
-        setattr(MemoryClient, _name, _blocking(_method))

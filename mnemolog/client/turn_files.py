@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer, TurnReceipt, turn_receipt
+from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
 from mnemolog.client.records import read_turn
+from mnemolog.client.results import published
 from mnemolog.errors import InvalidTurnError
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.schemas.admission import parse_turn, source_kind
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
@@ -54,7 +55,7 @@ class TurnFilePublisher:
         self._progress = progress
         self._awaiting_delivery: deque[tuple[int, OutgoingRecord]] = deque()
 
-    async def publish(self, stream: IO[bytes]) -> list[TurnReceipt]:
+    async def publish(self, stream: IO[bytes]) -> list[Result]:
         """Send every line that is a turn; returns when the broker has answered for all of them."""
         settings = self._settings
         publisher = await RecordProducer.connect(
@@ -66,12 +67,12 @@ class TurnFilePublisher:
         finally:
             await publisher.close()
 
-    async def wait_for_ends(self, records: Sequence[TurnReceipt], *, seconds: float) -> None:
+    async def wait_for_ends(self, records: Sequence[Result], *, seconds: float) -> None:
         """Wait until all `records` have their ends, `seconds` at the most, and count the ends."""
         deadline = asyncio.get_running_loop().time() + seconds
         at_once = asyncio.Semaphore(MAX_CONCURRENT_WAITS)
 
-        async def one(client: AsyncMemoryClient, record: TurnReceipt) -> None:
+        async def one(client: AsyncMemoryClient, record: Result) -> None:
             try:
                 async with at_once, asyncio.timeout_at(deadline):
                     result = await client.wait(record, timeout=seconds)
@@ -81,11 +82,11 @@ class TurnFilePublisher:
                 self._count_end(record, result)
             self._progress("finished", self.report.ends.total() + len(self.report.reused), len(records))
 
-        async with AsyncMemoryClient.from_settings(self._settings) as client, asyncio.TaskGroup() as group:
+        async with AsyncMemoryClient(settings=self._settings) as client, asyncio.TaskGroup() as group:
             for record in records:
                 group.create_task(one(client, record))
 
-    def _count_end(self, record: TurnReceipt, result: WriteResult) -> None:
+    def _count_end(self, record: Result, result: Result) -> None:
         if result.reused:
             self.report.reused.append(record.turn_id)
             return
@@ -112,7 +113,7 @@ class TurnFilePublisher:
         scope = parse_turn(content, position="").scope
         return OutgoingRecord(name=f"line {number}", key=scope.key if scope else None, value=content)
 
-    def _count_delivery(self, delivery: DeliveryReport) -> TurnReceipt | None:
+    def _count_delivery(self, delivery: DeliveryReport) -> Result | None:
         number, record = self._awaiting_delivery.popleft()
         if delivery.position is None:
             self.report.unacknowledged[number] = str(delivery.error)
@@ -121,9 +122,9 @@ class TurnFilePublisher:
         self._progress("acknowledged by the broker", self.report.acknowledged, self.report.read)
         judged = parse_turn(record.value, position=delivery.position, max_bytes=self._settings.max_turn_bytes)
         if isinstance(judged, Turn):
-            return turn_receipt(judged, position=delivery.position)
+            return published(judged, position=delivery.position)
         whose = (judged.scope.tenant, judged.scope.user_id) if judged.scope else (None, None)
-        return TurnReceipt(turn_id=judged.source_id, position=delivery.position, tenant=whose[0], user_id=whose[1])
+        return Result(turn_id=judged.source_id, position=delivery.position, tenant=whose[0], user_id=whose[1])
 
 
 async def _lines(stream: IO[bytes]) -> AsyncIterator[tuple[int, bytes]]:

@@ -5,19 +5,19 @@ application the level and the form are those of its own logging: nothing below w
 """
 
 import logging
+import sys
 from typing import Any
-
-import structlog
 
 
 class Logger:
     """Takes a static name of the event, and fields.
 
-    It chooses at each event, because a process may set structlog up after the import.
+    It chooses at each event, because a process may set structlog up after the import. A process that has not imported
+    structlog has not set it up either: an application does not pay for its import.
     """
 
     def __init__(self, name: str) -> None:
-        self._structlog: Any = structlog.get_logger(name)
+        self._name = name
         self._standard = logging.getLogger(name)
 
     def debug(self, event: str, **fields: Any) -> None:
@@ -33,16 +33,22 @@ class Logger:
         self._log(logging.ERROR, event, fields)
 
     def exception(self, event: str, **fields: Any) -> None:
-        if structlog.is_configured():
-            self._structlog.exception(event, **fields)
+        if (structlog := _configured_structlog()) is not None:
+            structlog.get_logger(self._name).exception(event, **fields)
         else:
             self._standard.exception(_in_words(event, fields))
 
     def _log(self, level: int, event: str, fields: dict[str, Any]) -> None:
-        if structlog.is_configured():
-            getattr(self._structlog, logging.getLevelName(level).lower())(event, **fields)
+        if (structlog := _configured_structlog()) is not None:
+            getattr(structlog.get_logger(self._name), logging.getLevelName(level).lower())(event, **fields)
         elif self._standard.isEnabledFor(level):
             self._standard.log(level, _in_words(event, fields))
+
+
+def _configured_structlog() -> Any:
+    """Structlog where this process has set it up, else None."""
+    structlog = sys.modules.get("structlog")
+    return structlog if structlog is not None and structlog.is_configured() else None
 
 
 def _in_words(event: str, fields: dict[str, Any]) -> str:

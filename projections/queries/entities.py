@@ -195,7 +195,10 @@ def profile_of_facts(facts: Iterable[tuple[Role, Fact]]) -> EntityProfile:
         for role, its in roles.items()
         for fact in sorted(its, key=attrgetter("importance", "recorded_at"), reverse=True)
     ]
-    return _profile([(role, fact.key, fact.value, fact.text) for role, fact in ranked[:_MAX_TEXTS]])
+    return _profile(
+        (role, fact.key, None if fact.action_hint == "retract" else fact.value, fact.text)
+        for role, fact in ranked[:_MAX_TEXTS]
+    )
 
 
 def _profile(rows: Iterable[TupleRow]) -> EntityProfile:

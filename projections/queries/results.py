@@ -18,6 +18,8 @@ _SAYS_NOTHING: Final = (None, False, (), "")
 _OTHER_NAMES: Final = ("id", "memory", "categories", "created_at", "updated_at", "structured_attributes")
 _SATURDAY: Final = 6
 Status = Literal["pending"] | Outcome
+SUCCESSFUL: Final = ("facts", "no_facts", "done")
+"""How a turn or a command ends that did what it should."""
 
 
 def brief_repr(value: object, *names: str) -> str:
@@ -189,7 +191,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventResult:
+class FactChange:
     """What one event did: `fact_id` is the new fact, or the one that the event is about where it brings none.
 
     `text` is what was said, or, where a command said nothing, the text of that fact. `action` says what a pending,
@@ -241,25 +243,47 @@ class StageCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteResult:
-    """How a turn or a command ended and what it did; `pending` means that its end is not in the tables yet.
+class FactRef:
+    """A fact that a result is about; `text` is None where its events do not say it."""
 
-    `facts_added` counts facts that are active from now on, `facts_updated` known ones that were merged, replaced,
-    corrected or reinstated, `facts_unchanged` those that were only repeated, `facts_deleted` those that ended with
-    nothing in their place or never were true, `facts_pending` new ones that wait for a confirmation. `conflicts` counts
-    statements that a model had to weigh against known facts. `entities_resolved` counts the entities that its facts
-    name, the user among them, `entities_added` those of them that were not known before; the trace has their names.
+    fact_id: UUID
+    text: str | None = None
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "text", "fact_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedEntity:
+    """An entity that the facts of a result name, as it was said, and whether it was not known before."""
+
+    entity_id: UUID
+    name: str | None = None
+    is_new: bool = False
+
+    def __repr__(self) -> str:
+        return brief_repr(self, "name", "is_new", "entity_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A turn or a command: that it was published, and once it has ended, how and what it did.
+
+    `status` is `pending` until there is an end. `added` are facts that are active from now on, `updated` known ones
+    that were merged, replaced, corrected or reinstated, `unchanged` those that were only repeated, `deleted` those that
+    ended with nothing in their place or never were true, `held` new ones that wait for a confirmation; `facts_added`
+    and so on are their numbers. `entities` are those that its facts name, the user among them. `changes` are the
+    events behind all that, in their order. `conflicts` counts statements that a model had to weigh against known facts.
     `duration_ms` is from the broker's acknowledgement to the decision, `milliseconds` the work of each stage, `stages`
-    all costs of each. `cost` is the
-    money for the tokens by the prices of this client's settings; its `amount` is None where a price is unknown.
-    `attempt` counts the ends of a turn that was published again; `position` is the topic/partition/offset of the record
-    that came to this one. `trace` is there on request. `reused` says that another turn had the id before: that
-    first one counts, and this is its result. `notes` are for people: what else is to be known.
+    all costs of each. `cost` is the money for the tokens by the prices of this client's settings; its `amount` is None
+    where a price is unknown. `attempt` counts the ends of a turn that was published again; `position` is the
+    topic/partition/offset of the record that came to this one. `trace` is there on request. `reused` says that another
+    turn had the id before: that first one counts, and this is its result. `notes` are for people: what else is to be
+    known. A command about several scopes is a command in each: `parts` are their results, and all else sums them up.
     """
 
     turn_id: str
-    status: Status
-    success: bool = False
+    status: Status = "pending"
     error: str | None = None
     limit: LimitHit | None = None
     source_kind: SourceKind = "turn"
@@ -267,16 +291,15 @@ class WriteResult:
     actor: str | None = None
     attempt: int = 1
     position: str | None = None
-    memories: tuple[EventResult, ...] = ()
+    changes: tuple[FactChange, ...] = ()
+    added: tuple[FactRef, ...] = ()
+    updated: tuple[FactRef, ...] = ()
+    unchanged: tuple[FactRef, ...] = ()
+    deleted: tuple[FactRef, ...] = ()
+    held: tuple[FactRef, ...] = ()
+    entities: tuple[NamedEntity, ...] = ()
     skipped: int = 0
     conflicts: int = 0
-    facts_added: int = 0
-    facts_updated: int = 0
-    facts_unchanged: int = 0
-    facts_deleted: int = 0
-    facts_pending: int = 0
-    entities_resolved: int = 0
-    entities_added: int = 0
     llm_calls: int = 0
     embedding_calls: float = 0.0
     tokens: Tokens = Tokens()
@@ -290,7 +313,41 @@ class WriteResult:
     agent_id: str | None = None
     reused: bool = False
     notes: tuple[str, ...] = ()
+    parts: "tuple[Result, ...]" = ()
+    content_hash: str | None = None
+    success: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "success", self.status in SUCCESSFUL)
 
     def __repr__(self) -> str:
         attempt = ["attempt"] if self.attempt > 1 else []
-        return brief_repr(self, "turn_id", "status", "order", "error", *attempt, "memories", "reused", "notes")
+        return brief_repr(self, "turn_id", "status", "order", "error", *attempt, "changes", "reused", "notes")
+
+    @property
+    def facts_added(self) -> int:
+        return len(self.added)
+
+    @property
+    def facts_updated(self) -> int:
+        return len(self.updated)
+
+    @property
+    def facts_unchanged(self) -> int:
+        return len(self.unchanged)
+
+    @property
+    def facts_deleted(self) -> int:
+        return len(self.deleted)
+
+    @property
+    def facts_pending(self) -> int:
+        return len(self.held)
+
+    @property
+    def entities_resolved(self) -> int:
+        return len(self.entities)
+
+    @property
+    def entities_added(self) -> int:
+        return sum(one.is_new for one in self.entities)

@@ -12,7 +12,17 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
-from mnemolog.projections.queries.results import EventResult, StageCost, Status, Tokens, WriteResult, counted
+from mnemolog.projections.queries.results import (
+    SUCCESSFUL,
+    FactChange,
+    FactRef,
+    NamedEntity,
+    Result,
+    StageCost,
+    Status,
+    Tokens,
+    counted,
+)
 from mnemolog.projections.queries.trace import (
     NO_NAMES,
     EntityNames,
@@ -48,7 +58,6 @@ from mnemolog.schemas.provenance import DropReason, OmissionReason, Step
 from mnemolog.schemas.scope import Scope
 
 _CONFLICT_DECIDERS: Final = ("model", "rule", "fallback")
-_SUCCESS_OUTCOMES: Final = ("facts", "no_facts", "done")
 
 
 async def turn_status(
@@ -60,7 +69,7 @@ async def turn_status(
     *,
     prices: PriceTable = NO_PRICES,
     verbose: bool = False,
-) -> WriteResult:
+) -> Result:
     """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
 
     Turns of one id are told apart by their user, or by the agent of a scope without a user.
@@ -71,7 +80,7 @@ async def turn_status(
     """
     commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
     if commit is None:
-        return WriteResult(turn_id=turn_id, status="pending")
+        return Result(turn_id=turn_id, status="pending")
     commit = await with_shown_reasons(conn, commit)
     if not verbose:
         return write_result(commit, None, prices)
@@ -133,17 +142,22 @@ def write_result(
     texts: FactTexts | None = None,
     prices: PriceTable = NO_PRICES,
     names: EntityNames = NO_NAMES,
-) -> WriteResult:
+) -> Result:
     """Read from a commit what its turn or command did and cost; with `texts`, its trace with `names` as well. Pure."""
     events, steps = commit.events, commit.provenance.steps
     decisions = [event.decision for event in events]
-    success = commit.outcome in _SUCCESS_OUTCOMES
+    success = commit.outcome in SUCCESSFUL
     day = commit.published_at.astimezone(UTC).date()
     stages = _stages(steps, prices, day)
-    return WriteResult(
+    known = _texts(events) | dict(texts or {})
+
+    def facts(ids: Iterable[tuple[UUID, ...]]) -> tuple[FactRef, ...]:
+        """These facts, each once."""
+        return tuple(FactRef(fact_id=one, text=known.get(one)) for one in dict.fromkeys(chain.from_iterable(ids)))
+
+    return Result(
         turn_id=commit.source_id,
         status=commit.outcome,
-        success=success,
         error=None if success else end_detail(commit) or commit.outcome,
         limit=commit.limit,
         source_kind=commit.source_kind,
@@ -151,20 +165,15 @@ def write_result(
         actor=commit.actor,
         attempt=commit.attempt,
         position=commit.origin.position,
-        memories=tuple(map(_memory_of, events)),
+        changes=tuple(map(_change_of, events)),
+        added=facts(map(_added_ids, events)),
+        updated=facts(map(_updated_ids, events)),
+        unchanged=facts(map(_unchanged_ids, events)),
+        deleted=facts(map(_deleted_ids, events)),
+        held=facts((event.fact.fact_id,) for event in events if isinstance(event, FactPending)),
+        entities=_entities(commit),
         skipped=sum(isinstance(event, FactSkipped) for event in events),
         conflicts=sum(one.by in _CONFLICT_DECIDERS or one.verdict is not None for one in decisions),
-        facts_added=_count(map(_added_ids, events)),
-        facts_updated=_count(map(_updated_ids, events)),
-        facts_unchanged=_count(map(_unchanged_ids, events)),
-        facts_deleted=_count(map(_deleted_ids, events)),
-        facts_pending=sum(isinstance(event, FactPending) for event in events),
-        entities_resolved=_count(
-            tuple(link.entity_id for link in event.links)
-            for event in commit.entity_events
-            if isinstance(event, FactLinked)
-        ),
-        entities_added=sum(isinstance(event, EntityRegistered) for event in commit.entity_events),
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
         tokens=_tokens(steps),
@@ -180,7 +189,7 @@ def write_result(
     )
 
 
-def _memory_of(event: MemoryEvent) -> EventResult:
+def _change_of(event: MemoryEvent) -> FactChange:
     shown = event.new_fact or event.words or next(iter(event.decision.before), None)
     match event:
         case DecisionUndone():
@@ -189,7 +198,7 @@ def _memory_of(event: MemoryEvent) -> EventResult:
             action = event.action
         case _:
             action = None
-    return EventResult(
+    return FactChange(
         fact_id=event.subject_id,
         text=shown.text if shown else None,
         event=event.event,
@@ -238,9 +247,23 @@ def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
             return event.affected_ids if event.overwrite in ("contradict", "retract", "expire") else ()
 
 
-def _count(ids: Iterable[tuple[UUID, ...]]) -> int:
-    """How many facts or entities these are, each once."""
-    return len(set(chain.from_iterable(ids)))
+def _texts(events: Iterable[MemoryEvent]) -> dict[UUID, str]:
+    """What facts say, as far as their events have it: new ones, and those that were ended."""
+    before = {one.fact_id: one.text for event in events for one in event.decision.before}
+    return before | {one.fact_id: one.text for event in events if (one := event.new_fact) is not None}
+
+
+def _entities(commit: Commit) -> tuple[NamedEntity, ...]:
+    """The entities that facts name, each once, under the first name that was said."""
+    new = {event.entity_id: event.name for event in commit.entity_events if isinstance(event, EntityRegistered)}
+    linked: dict[UUID, str | None] = {}
+    for event in commit.entity_events:
+        for link in event.links if isinstance(event, FactLinked) else ():
+            linked[link.entity_id] = linked.get(link.entity_id) or link.name
+    return tuple(
+        NamedEntity(entity_id=one, name=name or new.get(one), is_new=one in new)
+        for one, name in (dict.fromkeys(new) | linked).items()
+    )
 
 
 def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ class SearchOptions(Record):
     which the recency of a fact is a half.
     """
 
-    top_k: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_TOP_K
+    limit: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_TOP_K
     threshold: Annotated[StrictFloat, Field(ge=0, le=1)] | None = None
     filters: Annotated[Filter, BeforeValidator(parse_filter)] = EVERYTHING
     state: Annotated[
@@ -210,7 +210,7 @@ class SearchOptions(Record):
 
 
 SearchMode = Literal["hybrid", "lexical"]
-LeftOutReason = Literal["below_threshold", "outside_period", "same_matter", "over_top_k", "other_state"]
+LeftOutReason = Literal["below_threshold", "outside_period", "same_matter", "over_limit", "other_state"]
 """`other_state` are facts with a word of the question that are in no state that was asked for, or did not hold then."""
 SHOWN: Final = 5
 """How many ids are given of the facts that were left out for a reason."""
@@ -472,12 +472,12 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
         "fusion": options.fusion,
         "rrf_k": options.rrf_k,
         "half_life_days": options.half_life_days,
-        "candidates": max(MIN_CANDIDATES, CANDIDATES_PER_HIT * options.top_k),
+        "candidates": max(MIN_CANDIDATES, CANDIDATES_PER_HIT * options.limit),
         "max_words": MAX_QUERY_WORDS,
         "field_weights": list(FIELD_WEIGHTS),
-        "top_k": options.top_k,
+        "top_k": options.limit,
         "neighbours": options.neighbours,
-        "ranked": 2 * options.top_k,
+        "ranked": 2 * options.limit,
         "per_matter": options.per_matter,
     }
 

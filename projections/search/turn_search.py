@@ -28,7 +28,7 @@ from mnemolog.schemas.filters import EVERYTHING
 TurnStatus = Literal["facts", "no_facts", "failed", "rejected"]
 """How a turn ended. One that is on its way is never found."""
 SHOWN_STATUSES: Final[tuple[TurnStatus, ...]] = ("facts", "no_facts", "failed")
-LeftOutTurns = Literal["not_shown", "outside_period", "over_top_k"]
+LeftOutTurns = Literal["not_shown", "outside_period", "over_limit"]
 """`not_shown` are turns that would be hits, but have no end yet or another one, or something of them was taken back
 since: behind the last hit nobody looks."""
 
@@ -100,7 +100,7 @@ async def search_turns(
 ) -> TurnFindings:
     """The best turns for the words of `text`, asked at `at`; best first.
 
-    Of the options count `top_k`, `filters`, `period` and `only_period` (by when a turn occurred), `believed_at` (what
+    Of the options count `limit`, `filters`, `period` and `only_period` (by when a turn occurred), `believed_at` (what
     had been received then), `half_life_days`, `explain` and the weights `text`, `names`, `recency`, `times` and
     `neighbours`. A turn is no hit without any word of the question in it or just beside it, nor if a command took back
     something of it since, nor if it ended in none of `statuses`. Raises `QueryError` as `search` does.
@@ -120,7 +120,7 @@ async def search_turns(
         "only_period": options.only_period,
         "half_life_days": options.half_life_days,
         "max_words": MAX_QUERY_WORDS,
-        "top_k": options.top_k,
+        "top_k": options.limit,
         "statuses": list(statuses),
     }
     rows = await fetch_long(conn, query, given)  # the first row is there even where nothing was found

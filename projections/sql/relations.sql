@@ -73,8 +73,8 @@ WHERE {scope}
     AND EXISTS (SELECT FROM entity_changes AS given WHERE given.event_id = alias.event_id);
 
 -- name: profile_of_entity
--- What holds now of an entity, what is about it and matters most first.
-SELECT link.role, f.key, f.value, f.text
+-- What holds now of an entity, what is about it and matters most first. The value of an end is what holds no longer.
+SELECT link.role, f.key, CASE WHEN f.action_hint <> 'retract' THEN f.value END AS value, f.text
 FROM (
     SELECT
         fact_id,

@@ -209,14 +209,14 @@ LEFT JOIN set_scores USING (places)
         FROM (
             SELECT
                 ranked.fact_id, ranked.total,
-                CASE WHEN ranked.place_in_matter > %(per_matter)s::integer THEN 'same_matter' ELSE 'over_top_k' END AS reason
+                CASE WHEN ranked.place_in_matter > %(per_matter)s::integer THEN 'same_matter' ELSE 'over_limit' END AS reason
             FROM ranked
             UNION ALL
             SELECT
                 summed.fact_id, summed.total,
                 CASE
                     WHEN NOT summed.is_found THEN 'below_threshold'
-                    WHEN summed.is_timely OR NOT %(only_period)s::boolean THEN 'over_top_k'
+                    WHEN summed.is_timely OR NOT %(only_period)s::boolean THEN 'over_limit'
                     ELSE 'outside_period'
                 END
             FROM summed

@@ -65,7 +65,7 @@ EXISTS (
                             LIMIT 1
                         )
                         THEN 'not_shown'
-                    ELSE 'over_top_k'
+                    ELSE 'over_limit'
                 END AS reason
             FROM summed
             WHERE summed.text_score IS NOT NULL

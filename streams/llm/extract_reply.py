@@ -5,13 +5,13 @@ the names that were said (`said_entities`) and relations between these (`named_r
 """
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from mnemolog.schemas.base import Text
 from mnemolog.schemas.entities import (
@@ -44,7 +44,7 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.entities.names import has_tie, name_key, read_name, ties_in, with_owner
+from mnemolog.streams.entities.names import TIE_TYPES, has_tie, name_key, read_name, ties_in, with_owner
 from mnemolog.streams.entities.relations import name_forms
 from mnemolog.streams.llm.ask import (
     MAX_LINE,
@@ -61,10 +61,13 @@ from mnemolog.streams.llm.ask import (
     first_complaints,
     shortened,
 )
-from mnemolog.streams.llm.evidence import CHECKED, Evidence, is_said, other_speaker, shown_messages
+from mnemolog.streams.llm.evidence import CHECKED, Evidence, evidence_messages, is_said, other_speaker, shown_messages
 from mnemolog.streams.llm.ports import ExtractionTask
-from mnemolog.streams.text.differences import is_user_word
+from mnemolog.streams.text.differences import USER, is_user_word
 from mnemolog.streams.text.patterns import tables
+from mnemolog.streams.text.readings import read
+from mnemolog.streams.text.short_answers import sentences_of, short_answer
+from mnemolog.streams.text.times import NamedTime, find_times, noted
 from mnemolog.streams.text.tokens import comparable_text, has_words
 
 _TYPE: Final[TypeAdapter[str]] = TypeAdapter(EntityType)
@@ -92,12 +95,12 @@ def read_type(said: str, configured: Collection[EntityType]) -> EntityType:
 _ROLES: tuple[Role, ...] = ("subject", "object", "mention")
 
 
-class EntityReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
+class EntityReply(ReplyModel):
     name: Text
     type: Text = "other"
-    role: Annotated[Text, Field(json_schema_extra={"enum": list(_ROLES)})] = "mention"
-    aliases: SkipJsonSchema[tuple[Text, ...]] = ()
-    """Nobody asks for them: each is read as a relation `same_as`."""
+    role: Text = "mention"
+    aliases: tuple[Text, ...] = ()
+    """Each is read as a relation `same_as`."""
 
 
 def said_entities(
@@ -128,11 +131,11 @@ def said_entities(
     return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
 
 
-class RelationReply(ReplyModel):  # a docstring would be a part of the schema that models are sent
+class RelationReply(ReplyModel):
     subject: Text
     predicate: Text
     object: Text
-    strength: Annotated[Text, Field(json_schema_extra={"enum": list(STRENGTHS)})] = "weak"
+    strength: Text = "weak"
 
 
 def named_relations(
@@ -202,9 +205,57 @@ def alias_relations(
 
 
 MAX_FACTS = 100
+HINT_OF_CHANGE: Final[Mapping[str, ActionHint]] = {"new": "new", "changed": "update", "ended": "retract"}
+"""What a model is asked for, and what a fact has."""
+_KINDS: Final[Mapping[str, ImportanceCategory]] = {
+    "identity": "biographical_milestone",
+    "relationship": "relationship_change",
+    "hard_preference": "stable_preference",
+    "soft_preference": "stable_preference",
+}
+"""How important the facts of a category are; those of the others are of specific events."""
+_ABBREVIATED: Final = re.compile(r"(?:^|\s)(?:Dr|Mrs?|Ms|Prof|St|Nr|No|Hr|Fr|Sra?|Mme|ca|vs|[A-Z])\.$")
+
+
+def lines_of(message: str) -> list[str]:
+    """The sentences of a message as a prompt numbers them; one that ends in an abbreviation goes on ("Dr. Lee")."""
+    lines: list[str] = []
+    for sentence in sentences_of(message):
+        if lines and _ABBREVIATED.search(lines[-1]) and f"{lines[-1]} {sentence}" in message:
+            lines[-1] += f" {sentence}"
+        else:
+            lines.append(sentence)
+    return lines
+
+
+def numbered_lines(turn: Turn) -> list[str]:
+    """The lines of a turn that facts may rest on, in the order of their numbers."""
+    return [line for message in evidence_messages(turn) for line in lines_of(message.content)]
+
+
+def fact_line(item: Mapping[str, Any], lines: Sequence[str]) -> int | None:
+    """The place of the line that states a fact of a reply: the named one, or of all the one that shares most words.
+
+    None where neither tells; a named line that shares no word counts where no other does.
+    """
+    named, text = item.get("line"), item.get("text")
+    place = named - 1 if type(named) is int and 0 < named <= len(lines) else None
+    own = _words(text) if isinstance(text, str) else set()
+    if place is not None and (own & _words(lines[place]) or short_answer(lines[place])):
+        return place
+    shared = {at: len(own & _words(line)) for at, line in enumerate(lines)}
+    best = max(shared, key=lambda at: shared[at], default=None)
+    return best if best is not None and shared[best] else place
+
+
+def _words(text: str) -> set[str]:
+    reading = read(text)
+    return {*reading.stems, *reading.signs, *reading.details}
 
 
 class _Fact(ReplyModel):
+    """A fact as models and rules give it; what is missing is worked out."""
+
     excerpt: FilledLine
     text: FilledLine
     search_text: Line = ""
@@ -212,7 +263,7 @@ class _Fact(ReplyModel):
     value: OptionalLine = None
     single_valued: bool = False
     category: Annotated[tuple[Slot, ...], BeforeValidator(as_slots)] = ()
-    importance_category: Annotated[ImportanceCategory | SkipJsonSchema[None], BeforeValidator(as_slot)] = None
+    importance_category: Annotated[ImportanceCategory | None, BeforeValidator(as_slot)] = None
     certainty: Annotated[Certainty, BeforeValidator(as_slot)] = "strong"
     subject: OptionalLine = None
     event_time: ReplyTime = None
@@ -222,17 +273,33 @@ class _Fact(ReplyModel):
     relations: tuple[RelationReply, ...] = ()
 
 
-class FactsReply(ReplyModel):
-    facts: tuple[_Fact, ...]
+def _with_fields(item: Any, lines: Sequence[str]) -> Any:
+    """A fact of a reply in the fields of `_Fact`, with the words of its line."""
+    if not isinstance(item, dict):
+        return item
+    fact = {**item}
+    if not fact.get("excerpt") and (place := fact_line(item, lines)) is not None:
+        fact["excerpt"] = lines[place]
+    if "about" in item:
+        fact.setdefault("subject", item["about"])
+    if isinstance(slot := item.get("slot"), str):
+        key, _, value = slot.partition(":")
+        fact = {"key": key, "value": "" if value.strip().casefold() == "none" else value.strip()} | fact
+    change = as_slot(item.get("change"))
+    if isinstance(change, str) and change in HINT_OF_CHANGE:
+        fact.setdefault("action_hint", HINT_OF_CHANGE[change])
+    fact.setdefault("certainty", "speculation" if change == "unsure" else "explicit")
+    if isinstance(names := item.get("names"), str):
+        fact.setdefault("entities", [*_entities_of(names)])
+    return fact
 
 
-class _TurnFacts(ReplyModel):
-    turn: int
-    facts: tuple[_Fact, ...]
-
-
-class TurnsReply(ReplyModel):
-    turns: tuple[_TurnFacts, ...]
+def _entities_of(names: str) -> Iterator[dict[str, Any]]:
+    """The entities of "Tom: person; Liz = Elizabeth: person"; the latter has two names."""
+    for said in filter(str.strip, names.split(";")):
+        called, _, kind = said.rpartition(":") if ":" in said else (said, "", "other")
+        name, *others = (one.strip() for one in called.split("="))
+        yield {"name": name, "type": kind.strip() or "other", "aliases": [one for one in others if one]}
 
 
 class _OmittedSentence(ReplyModel):
@@ -254,27 +321,28 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
     if not isinstance(items, list):
         return ParsedReply(complaints=(items if isinstance(items, str) else "facts: must be a list",))
     context = ReadingContext(subject.turn.occurred_at.tzinfo or UTC)
-    read: list[_Fact] = []
+    lines = numbered_lines(subject.turn)
+    facts: list[_Fact] = []
     dropped: list[DroppedStatement] = []
     faults: list[str] = []
     for index, item in enumerate(items):
         try:
-            fact = _Fact.model_validate(item, context=context)
+            fact = _Fact.model_validate(_with_fields(item, lines), context=context)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             faults.append(f"{'.'.join(map(str, ('facts', index, *fault['loc'])))}: {fault['msg']}")
         else:
-            if len(read) < MAX_FACTS:
+            if len(facts) < MAX_FACTS:
                 known = tuple(one for one in fact.category if one in subject.categories)
-                read.append(fact.model_copy(update={"category": known}))
+                facts.append(fact.model_copy(update={"category": known}))
                 continue
         what, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
         dropped.append(DroppedStatement(text=what, reason="invalid_fact", excerpt=excerpt))
-    if faults and not read:
+    if faults and not facts:
         return ParsedReply(complaints=first_complaints(faults), dropped=tuple(dropped[:MAX_FACTS]))
-    facts, unfounded = _founded(read, subject)
+    founded, unfounded = _founded(facts, subject)
     omitted = [DroppedStatement(text=one.text, reason=one.reason) for one in _omitted(found)]
-    return ParsedReply(value=facts, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=context.notes)
+    return ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=context.notes)
 
 
 def _omitted(found: object) -> tuple[_OmittedSentence, ...]:
@@ -313,7 +381,7 @@ def _founded(
             names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
             relations = named_relations(fact.relations, names, task.turn, speaker)
             aliases, unsaid = alias_relations(fact.entities, fact.relations, said_before, task.turn, speaker)
-            made = _extracted(sound, speaker, entities, (*aliases, *relations)[:MAX_RELATIONS])
+            made = _extracted(sound, task.turn, speaker, entities, (*aliases, *relations)[:MAX_RELATIONS])
             facts.append(made.model_copy(update={"unlinked": (*left_out, *unsaid)[:MAX_UNLINKED]}))
             continue
         reason: DropReason = "unfounded" if faults else "excerpt_not_found"
@@ -381,23 +449,102 @@ def relation_sentence(predicate: str, subject: str, object_: str) -> str:
 
 
 def _extracted(
-    fact: _Fact, speaker: str | None, entities: tuple[NamedEntity, ...], relations: tuple[NamedRelation, ...]
+    fact: _Fact,
+    turn: Turn,
+    speaker: str | None,
+    entities: tuple[NamedEntity, ...],
+    relations: tuple[NamedRelation, ...],
 ) -> ExtractedFact:
-    """The fact of a reply; what another `speaker` says of "the user" is about that speaker."""
-    subject, kind = fact.subject or None, fact.importance_category
+    """The fact of a reply; what another `speaker` says of "the user" is about that speaker.
+
+    Fields that the reply leaves out are worked out: the importance of the category, times that the excerpt names, and
+    whom and what its ties and the value name.
+    """
+    subject, given = fact.subject or None, fact.model_fields_set
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
-    return ExtractedFact.model_validate(
-        fact.model_dump(exclude={"entities", "relations", "category"})
-        | ranked_categories(fact.category)
-        | {
-            "entities": entities,
-            "relations": relations,
-            "text": fact.text.strip(),
-            "search_text": fact.search_text.strip() or fact.text.strip(),
-            "value": fact.value or None,
-            "subject": subject,
-            "importance": IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE,
-            "single_valued": fact.single_valued and fact.key is not None,
-        }
+    subject = _tied_subject(fact, subject, turn) or subject
+    made = fact.model_dump(exclude={"entities", "relations", "category"}) | ranked_categories(fact.category)
+    made |= {"entities": entities, "relations": relations, "subject": subject, "value": fact.value or None}
+    made |= {"text": fact.text.strip(), "single_valued": fact.single_valued and fact.key is not None}
+    if not {"event_time", "valid_until"} & given:
+        made |= _times(fact, turn) | {"text": noted(made["text"], _undated(made["text"], turn.occurred_at))}
+    if "relations" not in given:
+        holder = subject or turn.speaker
+        if not entities:
+            ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
+            named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
+            made["entities"] = {
+                one.name: one for one in (*named, *value_entities(fact.key or "", fact.value or "", holder))
+            }.values()
+        made["relations"] = (*relations, *value_relations(fact.key or "", fact.value or "", holder))
+    if "importance_category" not in given:
+        made["importance_category"] = _KINDS.get(made["category"], "specific_event")
+    kind = made["importance_category"]
+    made["importance"] = IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE
+    made["search_text"] = fact.search_text.strip() or made["text"]
+    return ExtractedFact.model_validate(made | {"entities": tuple(made["entities"])[:MAX_ENTITIES]})
+
+
+def _tied_subject(fact: _Fact, subject: str | None, turn: Turn) -> str | None:
+    """The person of the speaker whom a text begins with, where the reply names the speaker: "Lea's sister Anna sings".
+
+    What is said of the tie itself stays the speaker's: "Lea's boss is Henrik", of the slot `boss`.
+    """
+    if "relations" in fact.model_fields_set or subject not in (None, turn.speaker):
+        return None
+    owned = ((tie, with_owner(words, turn.speaker)) for tie, words in ties_in(fact.excerpt))
+    return next(
+        (
+            name
+            for tie, name in owned
+            if TIE_TYPES[tie] == "person" and tie != fact.key and fact.text.startswith(f"{name} ")
+        ),
+        None,
     )
+
+
+def _undated(text: str, at: datetime) -> tuple[NamedTime, ...]:
+    """The times of a text that no year says."""
+    return tuple(one for one in find_times(text, at) if not _YEAR.search(text[slice(*one.span)]))
+
+
+def _times(fact: _Fact, turn: Turn) -> dict[str, Any]:
+    """When a fact began and ends, by the words of its excerpt.
+
+    A time ahead is the end of a plan, or of what is said to end; else it is a beginning.
+    """
+    at = turn.occurred_at
+    times = find_times(fact.excerpt, at)
+    began = next((one.start(at) for one in times if one.role != "until" and one.last < at.date()), None)
+    until = next((one.end(at) for one in times if one.role == "until" and one.last >= at.date()), None)
+    ahead = next((one for one in times if one.role != "until" and one.first > at.date()), None)
+    if ahead and not until and (fact.action_hint == "retract" or "task_context" in fact.category):
+        until = ahead.end(at)
+    elif ahead and not began:
+        began = ahead.start(at)
+    return {"event_time": began, "valid_until": until if not (until and began and until <= began) else None}
+
+
+_YEAR: Final = re.compile(r"\d{4}")
+_VALUE_TYPES: Final[Mapping[str, EntityType]] = {
+    "home_city": "place",
+    "home_country": "place",
+    "birth_place": "place",
+    "employer": "organisation",
+}
+
+
+def value_entities(key: str, value: str, subject: str | None) -> tuple[NamedEntity, ...]:
+    """What the value of a key names: a place, an organisation, or somebody or something of the subject's."""
+    whose = f"{subject}'s" if subject else "my"
+    name = f"{whose} {key} {value}".strip() if key in TIE_TYPES else value
+    kind = TIE_TYPES.get(key) or _VALUE_TYPES.get(key)
+    return (NamedEntity(name=name, type=kind, role="object"),) if kind and 0 < len(name) <= MAX_NAME else ()
+
+
+def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRelation, ...]:
+    """What the value of a key is to the subject: a home, an employer, somebody or something of theirs."""
+    predicate, whom = read_predicate(key), subject or USER
+    found = value_entities(key, value, subject) if predicate and len(whom) <= MAX_NAME else ()
+    return tuple(NamedRelation(subject=whom, predicate=predicate.word, object=one.name) for one in found if predicate)

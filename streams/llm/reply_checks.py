@@ -16,6 +16,7 @@ from mnemolog.streams.text.assertions import (
     contrary,
     is_denial,
     lost_details,
+    lost_words,
     mixed_up,
     moved,
     other_value,
@@ -72,7 +73,7 @@ def settled(claim: DecisionClaim, conflicts: NumberedConflicts) -> DecisionClaim
     known = claim.known
     if claim.action in ("ADD", "CONTRADICT") or not known:
         return claim
-    if claim.action in ("KEEP", "MERGE") and any(_are_of_two(claim, one, names) for one in known):
+    if claim.action in ("KEEP", "MERGE") and any(is_of_another(claim.fact, one, names) for one in known):
         return replace(claim, action="ADD", targets=(), merged="")
     denied = tuple((label, one) for label, one in claim.targets if is_denial(claim.fact, one, names))
     if denied and claim.fact.certainty not in DOUBTFUL:
@@ -98,6 +99,8 @@ def _merge_doubts(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[Doub
         yield Doubt("text", "is missing, or of facts too long to be merged")
         return
     yield from (Doubt("lost", one) for one in lost_details(parents, claim.merged))
+    if claim.merged == claim.fact.text:  # which is taken for saying all that the others say
+        yield from (Doubt("lost", word) for known in claim.known for word in lost_words(known.text, claim.merged))
     extras = [claim.fact.excerpt, *_values(claim), *names]
     yield from (Doubt("added", one) for one in added_details(parents, claim.merged, extras))
     if mixed_up(parents, claim.merged):
@@ -145,17 +148,18 @@ def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, .
     )
 
 
-def _are_of_two(claim: DecisionClaim, known: Candidate, names: tuple[str, ...]) -> bool:
-    """Whether the facts are of two subjects, and neither is named in both texts ("Anna manages Mira", "Mira has Anna").
+def is_of_another(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> bool:
+    """Whether two facts are about two subjects, and not both texts name one of these.
 
-    Facts of two entities of one name are: a name that both texts have shows nothing.
+    "Anna manages Mira" and "Mira has Anna" are about one. Facts of two entities of one name never are: a name that both
+    texts have shows nothing.
     """
     if known.subject_relation == "twin":
         return True
-    subjects = [one for one in (claim.fact.subject, known.subject) if one and not is_user_word(one)]
+    subjects = [one for one in (fact.subject, known.subject) if one and not is_user_word(one)]
     stems = {stem for subject in subjects for stem in read(subject).stems}
-    named = stems & {*read(claim.fact.text).stems} & {*read(known.text).stems}
-    return not named and _subject_relation(claim.fact, known, names) == "other"
+    named = stems & {*read(fact.text).stems} & {*read(known.text).stems}
+    return not named and _subject_relation(fact, known, names) == "other"
 
 
 def _is_possible_end(claim: DecisionClaim, said_at: datetime) -> bool:

@@ -1,6 +1,6 @@
 """One call about several turns of a conversation: which turns share it, its prompt, and each turn's part of the reply.
 
-`turns_together` chooses the turns, `shared_prompt` asks, `divide_reply` gives each turn the facts of its own messages
+`turns_together` chooses the turns, `divide_reply` gives each turn the facts of its own messages
 with a share of the tokens.
 """
 
@@ -18,9 +18,8 @@ from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.streams.llm.ask import find_object
 from mnemolog.streams.llm.background import best_entities, best_facts, in_turn, tokens_of_entities
 from mnemolog.streams.llm.evidence import Evidence, evidence_messages, shown_messages
-from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION as ONE_TURN_VERSION
-from mnemolog.streams.llm.extract_prompt import background_lines, system_text, turn_lines, turns_schema
-from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, Reply, SharedPrompt, Usage
+from mnemolog.streams.llm.extract_reply import fact_line, numbered_lines
+from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
 from mnemolog.streams.text.differences import WORDS_FOR_USER, is_user_word
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import comparable_text, has_words
@@ -89,30 +88,32 @@ Part = dict[str, Any]
 """What a reply says of one turn, in the form that the reply to the question of this turn has."""
 
 
-def parts_of(reply: Reply, turns: int) -> list[Part | None]:
-    """What a reply says of each turn; None where it has no list of facts for the turn, or was cut off within it.
+def parts_of(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Part | None]:
+    """The facts that a reply states of each turn, by their lines and excerpts, and the turn's mood.
 
-    None for all turns where the reply has a number of no turn: it may count from another number.
+    None for all turns where the reply has no list of facts, and for those behind its last fact where it was cut off.
     """
-    found: list[Part | None] = [None] * turns
-    for item in _items(_said(reply)):
-        number, listed = (item.get("turn"), item.get("facts")) if isinstance(item, dict) else (None, None)
-        if type(number) is not int:  # a bool is an int, too
-            continue
-        if not 1 <= number <= turns:
-            return [None] * turns
-        if not isinstance(listed, list):
-            continue
-        part = {name: value for name, value in item.items() if name != "turn"}
-        known = found[number - 1]
-        found[number - 1] = part if known is None else {**known, "facts": [*known["facts"], *listed]}
-    return found
-
-
-def _items(text: str) -> list[Any]:
-    found = find_object(text, "turns")
-    items = [] if isinstance(found, str) else found["turns"]
-    return items if isinstance(items, list) else []
+    said = _said(reply)
+    found = find_object(said, "facts")
+    if isinstance(found, str) or not isinstance(found["facts"], list):
+        return [None] * len(tasks)
+    of_turns = [numbered_lines(task.turn) for task in tasks]
+    places = [place for place, lines in enumerate(of_turns) for _ in lines]
+    lines = [line for own in of_turns for line in own]
+    parts: list[Part] = [{"facts": []} for _ in tasks]
+    last = 0
+    for name in ("facts", "omitted"):
+        for item in found.get(name) or ():
+            at = fact_line(item, lines) if isinstance(item, dict) else None
+            last = last if at is None else places[at]
+            # The line is one of the call, and not of the turn.
+            fields = {key: value for key, value in item.items() if key != "line"} if isinstance(item, dict) else None
+            own = {} if at is None else {"excerpt": lines[at]}
+            parts[last].setdefault(name, []).append(item if fields is None else own | fields)
+    for part, mood in zip(parts, found.get("moods") or (), strict=False):
+        part["moods"] = [mood]
+    is_whole = said.count("{") == said.count("}")
+    return [part if is_whole or place <= last else None for place, part in enumerate(parts)]
 
 
 def replies_of(reply: Reply, parts: Sequence[Part | None], asked: Sequence[int]) -> list[Reply | None]:
@@ -174,7 +175,7 @@ def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | 
 
     A fact is part of the turn that it follows from. A part with a name or a word that only a later turn says is none.
     """
-    parts = _without_later(_move_facts(parts_of(reply, len(tasks)), tasks), tasks)
+    parts = _without_later(_move_facts(parts_of(reply, tasks), tasks), tasks)
     return replies_of(reply, parts, [_LINES + message_tokens(task.turn) for task in tasks])
 
 
@@ -275,36 +276,6 @@ def _names(fact: Any) -> Iterator[str]:
         if isinstance(name, str) and not is_user_word(name):
             yield name
             yield from (word for word in name.split() if word[0].isupper() and normalise(word) not in WORDS_FOR_USER)
-
-
-PROMPT_VERSION: Final = f"{ONE_TURN_VERSION}-turns-1"
-_OPENING: Final = """\
-You extract facts for a long-term memory from several turns of one conversation. \
-Answer with one JSON object {"turns": [{"turn": 1, "facts": [...]}, ...]}: each turn once, by its number and in order, \
-with the facts that its own messages state; the list is empty where nothing of it is worth remembering.
-What stands above a turn is what was said before it: it tells what an answer or "it" means there. What stands below it \
-was not yet said: a fact is as it was when its turn was said. One that is stated in two turns is a fact of both.
-"""
-
-
-def shared_prompt(tasks: Sequence[ExtractionTask], known: Background) -> SharedPrompt:
-    """Ask for the facts of several turns of one scope and policy. What is `known` is shown once, for all of them."""
-    lines = background_lines(known)
-    seen: set[str] = set()
-    for number, task in enumerate(tasks, 1):
-        earlier = tuple(one for one in task.background.messages if one.turn_id not in seen)
-        seen |= {task.turn.turn_id, *(one.turn_id for one in earlier)}
-        lines += [f"turn {number}", *turn_lines(task.turn, Background(messages=earlier))]
-    return SharedPrompt(
-        purpose="extract",
-        version=PROMPT_VERSION,
-        messages=(
-            ChatMessage(role="system", content=system_text(_OPENING, tasks[0])),
-            ChatMessage(role="user", content="\n".join(lines)),
-        ),
-        schema=turns_schema(tasks[0]),
-        tasks=tuple(tasks),
-    )
 
 
 def known_together(tasks: Sequence[ExtractionTask], *, tokens: int) -> Background:

@@ -10,8 +10,9 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.llm.evidence import with_questions
+from mnemolog.streams.llm.extract_reply import value_entities, value_relations
 from mnemolog.streams.offline import sentences as read
-from mnemolog.streams.offline.names import sentence_entities, value_entities, value_relations
+from mnemolog.streams.offline.names import sentence_entities
 from mnemolog.streams.offline.sentences import WORDS, Sentence, plain
 from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, slot_statements
 from mnemolog.streams.text.short_answers import sentences_of, short_answer

@@ -1,10 +1,12 @@
 """Answers prompts by rules, in the format that a language model must keep."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from mnemolog.streams.llm import ports
+from mnemolog.streams.llm.extract_reply import numbered_lines
 from mnemolog.streams.llm.summary_prompt import joined_facts
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.resolve import judge
@@ -23,8 +25,13 @@ class RuleModel:
             detail = f"the offline provider has no model but {self.model}: leave chat_model out, or name a provider"
             raise ports.PromptRefusedError("unknown_model", detail)
         if isinstance(prompt, ports.SharedPrompt):
-            parts = [{"turn": place, **_answer(one)} for place, one in enumerate[_Task](prompt.tasks, 1)]
-            answer: dict[str, Any] = {"turns": parts}
+            answer: dict[str, Any] = {"facts": [], "omitted": []}
+            first = 1
+            for one in prompt.tasks:
+                lines = numbered_lines(one.turn)
+                for name, items in _answer(one).items():
+                    answer[name] += ({**item, "line": first + _place(item, lines)} for item in items)
+                first += len(lines)
         elif isinstance(prompt, ports.TaskPrompt):
             answer = _answer(prompt.task)
         else:
@@ -33,6 +40,12 @@ class RuleModel:
 
     async def close(self) -> None:
         return None
+
+
+def _place(item: Mapping[str, Any], lines: Sequence[str]) -> int:
+    """The place of the line that has the words of an item."""
+    said = item.get("excerpt") or item["text"]
+    return next((place for place, line in enumerate(lines) if said in line or line in said), 0)
 
 
 def _answer(task: _Task) -> dict[str, Any]:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, NamedRelation, read_predicate
+from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity
 from mnemolog.streams.entities import names
 from mnemolog.streams.entities.names import NAME, TIE, TIE_TYPES, WORDS, forms_of, name_key
 from mnemolog.streams.offline.slots import PLACES
-from mnemolog.streams.text.differences import USER, is_user_word
+from mnemolog.streams.text.differences import is_user_word
 from mnemolog.streams.text.tokens import DATES, SENTENCE_STARTERS, SMALL_WORDS
 
 _INTRODUCED: Final = re.compile(
@@ -21,7 +21,6 @@ _INTRODUCED: Final = re.compile(
 _OWNED: Final = re.compile(rf"(?<!\w){NAME}(?:'s|(?<=s)') (?i:{TIE})(?!\w|'s)(?: {NAME})?")
 _MARK: Final = rf"(?:(?i:{WORDS['another']})|(?:{WORDS['titles']})\.?) "
 _BARE: Final = re.compile(rf"(?:^\W*|(?<=[\w,] ))(?P<name>(?P<mark>{_MARK})?{NAME}(?: {NAME}){{0,2}})")
-_VALUE_TYPES: Final[dict[str, EntityType]] = {"home_city": "place", "home_country": "place", "employer": "organisation"}
 _NO_NAMES: Final = (
     SMALL_WORDS | SENTENCE_STARTERS | names.PRONOUNS | DATES.keys() | frozenset(WORDS["no_names"].split("|"))
 )
@@ -77,17 +76,3 @@ def _whose(subject: str | None) -> str:
 
 def _is_first_name(word: str) -> bool:
     return word.casefold() not in _NO_NAMES and bool(forms_of(name_key(word)))
-
-
-def value_entities(key: str, value: str, subject: str | None) -> tuple[NamedEntity, ...]:
-    """What the value of a key names: a place, an organisation, or somebody or something of the subject's."""
-    name = f"{_whose(subject)} {key} {value}".strip() if key in TIE_TYPES else value
-    kind = TIE_TYPES.get(key) or _VALUE_TYPES.get(key)
-    return (NamedEntity(name=name, type=kind, role="object"),) if kind and 0 < len(name) <= MAX_NAME else ()
-
-
-def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRelation, ...]:
-    """What the value of a key is to the subject: a home, an employer, somebody or something of theirs."""
-    predicate, whom = read_predicate(key), subject or USER
-    found = value_entities(key, value, subject) if predicate and len(whom) <= MAX_NAME else ()
-    return tuple(NamedRelation(subject=whom, predicate=predicate.word, object=one.name) for one in found if predicate)

@@ -29,10 +29,9 @@ from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.evidence import evidence_messages
-from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, read_mood
+from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, SHARED_PROMPT_VERSION, read_mood
 from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import PromptRefusedError, ReplyInvalidError, RequestSource, SourceChatModel, TimedReply
-from mnemolog.streams.llm.shared_prompt import PROMPT_VERSION as SHARED_PROMPT_VERSION
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.llm.withheld import with_instructions, withhold, withhold_texts
 from mnemolog.streams.stages.processor import Precheck, RulesFor, limit_end, new_envelope, next_envelope

@@ -18,7 +18,7 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import Background, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
-from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.extract_prompt import extraction_prompt, shared_prompt
 from mnemolog.streams.llm.ports import (
     BatchSuspectError,
     ExtractionTask,
@@ -33,7 +33,6 @@ from mnemolog.streams.llm.shared_prompt import (
     known_together,
     may_share,
     most_turns,
-    shared_prompt,
     turns_together,
 )
 from mnemolog.streams.llm.withheld import allowed_categories

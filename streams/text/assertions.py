@@ -153,6 +153,14 @@ def foreign_clauses(text: str, sources: Sequence[str]) -> Iterator[str]:
             yield " ".join(told)
 
 
+def lost_words(parent: str, text: str) -> list[str]:
+    """The words of a parent that tell something of which a text has no form."""
+    own = read(text)
+    tokens = {token.casefold() for token in own.tokens}
+    told = [token.casefold() for token in read(parent).tokens if _tells(token)]
+    return [word for word in told if not ({stem_of(word), start_of(word)} & own.words or _is_known(word, tokens))]
+
+
 def shares_no_word(text: str, sources: Sequence[str]) -> bool:
     """Whether a text of at least two words that tell something has none of the sources."""
     own = [*foreign_clauses(text, sources)]

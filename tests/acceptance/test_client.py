@@ -10,20 +10,8 @@ from uuid import UUID, uuid4
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
-from mnemolog import (
-    AsyncMemoryClient,
-    CommandReceipt,
-    Fact,
-    MemoryClient,
-    Message,
-    Scope,
-    Settings,
-    Turn,
-    TurnReceipt,
-    WriteResult,
-    errors,
-)
-from mnemolog.client.producer import message_hash
+from mnemolog import AsyncMemoryClient, Fact, MemoryClient, Message, Result, Scope, Settings, Turn, errors
+from mnemolog.client.results import message_hash
 from tests.support.harnesses.command_line import CommandLine
 from tests.support.imports import packages_loaded_by
 
@@ -44,17 +32,17 @@ def turn(turn_id: str, content: str, user: str) -> Turn:
 
 async def raw(client: AsyncMemoryClient, text: str, **whose: Any) -> Fact:
     """A fact of these words."""
-    result: WriteResult = await client.add(text, infer=False, wait=True, **whose)
-    assert result.memories[0].fact_id is not None
-    return await client.get(result.memories[0].fact_id)
+    result: Result = await client.add(text, infer=False, wait=True, **whose)
+    assert result.changes[0].fact_id is not None
+    return await client.get(result.changes[0].fact_id)
 
 
 async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient(settings=settings) as client:
         accepted = await client.add("I live in Bern.", user_id="ada", speaker="Ada", occurred_at=NOW)
         assert (accepted.status, accepted.notes, UUID(accepted.turn_id).version) == ("pending", (), 7)
         result = await client.wait(accepted.turn_id)
-        assert [(memory.event, memory.text) for memory in result.memories] == [("fact_added", "Ada lives in Bern.")]
+        assert [(memory.event, memory.text) for memory in result.changes] == [("fact_added", "Ada lives in Bern.")]
         assert (await client.status(accepted.turn_id)).status == "facts"
 
         found = await client.search("Where is Ada's home?", user_id="ada")
@@ -74,7 +62,7 @@ async def test_many_turns_are_published_in_their_order_and_a_raw_store_keeps_the
         turn(f"cy-{number}", text, "cy").model_copy(update={"infer": False, "metadata": {"from": "crm"}})
         for number, text in enumerate(said)
     ]
-    async with AsyncMemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient(settings=settings) as client:
         assert [one.turn_id for one in await client.add_many(turns)] == ["cy-0", "cy-1", "cy-2"]
         assert (await client.wait("cy-2")).llm_calls == 0
         facts = await client.facts(user_id="cy")
@@ -92,26 +80,26 @@ async def test_what_the_broker_does_not_confirm_is_an_error_in_time(settings: Se
 
 
 async def test_adding_and_commands_wait_for_the_end_on_request(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as memory:
-        assert_type(await memory.add("I live in Bern.", user_id="wait1", speaker="Ada"), TurnReceipt)
+    async with AsyncMemoryClient(settings=settings) as memory:
+        assert_type(await memory.add("I live in Bern.", user_id="wait1", speaker="Ada"), Result)
         result = await memory.add("I like tea.", user_id="wait1", speaker="Ada", wait=True)
-        assert_type(result, WriteResult)
+        assert_type(result, Result)
         assert (result.status, result.success, result.user_id) == ("facts", True, "wait1")
-        fact_id = result.memories[0].fact_id
+        fact_id = result.changes[0].fact_id
         assert fact_id is not None
         issued = await memory.delete(fact_id)
-        assert_type(issued, CommandReceipt)
+        assert_type(issued, Result)
         assert (await memory.wait(issued)).status == "done"
-        undone = await memory.undo(turn_id=issued.command_id, wait=20)
-        assert_type(undone, WriteResult)
+        undone = await memory.undo(turn_id=issued.turn_id, wait=20)
+        assert_type(undone, Result)
         assert undone.success
-        (deleted,) = await memory.delete_all(user_id="wait1", wait=True)
+        deleted = await memory.delete_all(user_id="wait1", wait=True)
         assert deleted.facts_deleted == 2
 
 
 async def test_an_end_without_success_raises_nothing_and_says_why(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as memory:
-        await memory.set_policy({"limits": {"bytes_per_turn": 2000}}, user_id="wait2", wait=True)
+    async with AsyncMemoryClient(settings=settings) as memory:
+        await memory.admin.set_policy({"limits": {"bytes_per_turn": 2000}}, user_id="wait2", wait=True)
         with pytest.raises(errors.LimitExceededError):
             await memory.add("x" * 3000, user_id="wait2", wait=True)
         (rejected,) = await memory.add_many([turn("wait2-1", "y" * 3000, "wait2")], wait=True)
@@ -123,7 +111,7 @@ async def test_an_end_without_success_raises_nothing_and_says_why(settings: Sett
 
 
 async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as memory:
+    async with AsyncMemoryClient(settings=settings) as memory:
         with pytest.raises(errors.WaitTimeoutError, match="not in the tables yet: check the tenant"):
             await memory.wait("never-published", timeout=0.3)
         goes_on = r"turn slow-1 did not finish within 0.001 s.* It goes on"
@@ -131,45 +119,44 @@ async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: 
             await memory.add("I live in Bern.", user_id="wait3", turn_id="slow-1", wait=0.001)
         assert caught.value.turn_ids == ("slow-1",)
         assert (await memory.wait("slow-1")).status == "facts"
-        receipts = await memory.add_many([turn(f"slow-{number}", "I like tea.", "wait3") for number in (2, 3)])
+        sent = await memory.add_many([turn(f"slow-{number}", "I like tea.", "wait3") for number in (2, 3)])
         with pytest.raises(errors.WaitTimeoutError, match="and 1 after it"):
-            await memory.wait(receipts, timeout=0.0)
+            await memory.wait_many(sent, timeout=0.0)
         issued = await memory.delete_all(user_id="wait3", key="nothing")
-        with pytest.raises(errors.WaitTimeoutError, match=f"command {issued[0].command_id} did not finish"):
+        with pytest.raises(errors.WaitTimeoutError, match=f"command {issued.turn_id} did not finish"):
             await memory.wait(issued, timeout=0.0)
-        ends = await memory.wait(receipts)
-        assert_type(ends, list[WriteResult])
+        ends = await memory.wait_many(sent)
+        assert_type(ends, list[Result])
         assert [one.turn_id for one in ends] == ["slow-2", "slow-3"]
-        assert [one.turn_id for one in await memory.status(["slow-1", "slow-2"])] == ["slow-1", "slow-2"]
         assert await memory.status(ends[0]) == ends[0]
 
 
-async def test_a_receipt_knows_whose_turn_it_is(settings: Settings) -> None:
+async def test_a_result_knows_whose_turn_it_is(settings: Settings) -> None:
     """Also where agents have no user."""
-    async with AsyncMemoryClient.from_settings(settings) as memory:
+    async with AsyncMemoryClient(settings=settings) as memory:
         both = [await memory.add("I like tea.", user_id=user, turn_id="whose") for user in ("wait4", "wait5")]
-        assert [one.user_id for one in await memory.wait(both)] == ["wait4", "wait5"]
+        assert [one.user_id for one in await memory.wait_many(both)] == ["wait4", "wait5"]
         with pytest.raises(errors.AmbiguousTurnError):
             await memory.status("whose")
         agents = ("wait7", "wait8")
         of_agents = [await memory.add("I like tea.", agent_id=agent, turn_id="agents") for agent in agents]
-        ends = await memory.wait(of_agents)
-        assert [one.agent_id for one in await memory.status(ends)] == ["wait7", "wait8"]
+        ends = await memory.wait_many(of_agents)
+        assert [(await memory.status(one)).agent_id for one in ends] == ["wait7", "wait8"]
         deleted = [await memory.delete_all(agent_id=agent, command_id="agents-2", wait=True) for agent in agents]
-        assert [one.status for (one,) in deleted] == ["done", "done"]
+        assert [one.status for one in deleted] == ["done", "done"]
 
 
 async def test_a_reused_id_is_told(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as memory:
+    async with AsyncMemoryClient(settings=settings) as memory:
         whose: Any = {"user_id": "wait6", "speaker": "Eve", "turn_id": "eve-1", "occurred_at": NOW}
         ends = [await memory.add(f"I live in {city}.", wait=True, **whose) for city in ("Rome", "Rome", "Oslo")]
         assert [one.reused for one in ends] == [False, False, True]
         assert "the first turn of an id counts" in ends[2].notes[0]
-        assert [one.text for one in ends[2].memories] == ["Eve lives in Rome."]
+        assert [one.text for one in ends[2].changes] == ["Eve lives in Rome."]
 
 
 async def test_a_fact_is_found_by_its_id_or_its_beginning_whatever_its_status(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as memory:
+    async with AsyncMemoryClient(settings=settings) as memory:
         fact = await raw(memory, "Prefers e-mail.", user_id="get1", agent_id="bot")
         shown = str(fact.fact_id)
         for given in (fact.fact_id, shown, shown[:13], shown.replace("-", "")[:10].upper()):
@@ -193,9 +180,9 @@ async def test_a_fact_is_found_by_its_id_or_its_beginning_whatever_its_status(se
 
 async def test_the_id_that_an_application_keeps_stands_for_its_fact_until_that_is_deleted(settings: Settings) -> None:
     """As applications of mem0 keep it: updated, corrected, read and deleted by the id that it had first."""
-    async with AsyncMemoryClient.from_settings(settings) as memory:
+    async with AsyncMemoryClient(settings=settings) as memory:
         kept: Any = {"user_id": "kept", "infer": False, "metadata": {"shelf": "kitchen", "rank": 3}, "wait": True}
-        first = (await memory.add("Bakes bread on Sundays.", **kept)).memories[0].fact_id
+        first = (await memory.add("Bakes bread on Sundays.", **kept)).changes[0].fact_id
         assert first is not None
         for number, text in enumerate(["Bakes rolls on Sundays.", "Bakes cakes on Sundays."]):
             updated = await memory.update(first, text, wait=True)
@@ -213,24 +200,25 @@ async def test_the_id_that_an_application_keeps_stands_for_its_fact_until_that_i
 
 
 async def test_a_run_is_deleted_without_saying_whose_it_is(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as memory:
+    async with AsyncMemoryClient(settings=settings) as memory:
         scopes: list[Any] = [{"user_id": "r1"}, {"user_id": "r2", "app_id": "a"}, {"agent_id": "r3"}]
         for scope in scopes:
             await raw(memory, "Asks about an invoice.", **scope, run_id="ticket-9")
             await raw(memory, "Pays by card.", **scope)
         deleted = await memory.delete_all(run_id="ticket-9", wait=True)
-        assert sorted(one.facts_deleted for one in deleted) == [1, 1, 1]
+        assert [one.facts_deleted for one in deleted.parts] == [1, 1, 1]
+        assert (deleted.status, deleted.facts_deleted) == ("done", 3)
         for scope in scopes:
             assert [one.text for one in await memory.facts(**scope)] == ["Pays by card."]
             assert await memory.facts(**scope, run_id="ticket-9") == []
-        (of_app,) = await memory.delete_all(app_id="a", wait=True)
+        of_app = await memory.delete_all(app_id="a", wait=True)
         assert of_app.facts_deleted == 1
         with pytest.raises(errors.InvalidCommandError):
             await memory.delete_all()
 
 
 async def test_commands_find_whose_fact_it_is(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as memory:
+    async with AsyncMemoryClient(settings=settings) as memory:
         fact = await raw(memory, "Prefers e-mail.", user_id="own1", agent_id="bot", run_id="r1")
         other = await raw(memory, "Prefers letters.", user_id="own2")
         with pytest.raises(errors.UnknownFactError, match="is not of user_id 'own2', but of user_id 'own1'"):
@@ -238,13 +226,13 @@ async def test_commands_find_whose_fact_it_is(settings: Settings) -> None:
         with pytest.raises(errors.UnknownFactError):
             await memory.scope(user_id="own1", run_id="r2").update(fact.fact_id, "x")
         with pytest.raises(errors.InvalidCommandError, match=r"facts are of 2 scopes .*: send a command for each"):
-            await memory.batch_delete([fact.fact_id, other.fact_id])
+            await memory.delete([fact.fact_id, other.fact_id])
         updated = await memory.scope(user_id="own1").update(str(fact.fact_id)[:13], "Prefers phone calls.", wait=True)
         assert (updated.status, updated.facts_updated) == ("done", 1)
-        new_id = updated.memories[0].fact_id
+        new_id = updated.changes[0].fact_id
         assert new_id is not None
         corrected = await memory.correct(new_id, "Prefers chat.", wait=True)
-        event_id = (await memory.history(corrected.memories[0].fact_id or "")).events[-1].event_id
+        event_id = (await memory.history(corrected.changes[0].fact_id or "")).events[-1].event_id
         assert (await memory.undo(event_id=str(event_id)[:13], wait=True)).status == "done"
         assert (await memory.get(new_id)).status == "active"
         assert (await memory.undo(turn_id=updated.turn_id, cascade=True, wait=True)).status == "done"
@@ -252,7 +240,7 @@ async def test_commands_find_whose_fact_it_is(settings: Settings) -> None:
 
 
 async def test_what_a_command_is_about_has_to_exist(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as memory:
+    async with AsyncMemoryClient(settings=settings) as memory:
         with pytest.raises(errors.UnknownEventError):
             await memory.undo(event_id=uuid4())
         await memory.add("I like tea.", user_id="own3", turn_id="own3-10", wait=True)
@@ -261,16 +249,16 @@ async def test_what_a_command_is_about_has_to_exist(settings: Settings) -> None:
                 await memory.undo(turn_id=unknown)
         with pytest.raises(errors.UnknownTurnError):
             await memory.status("never-published")
-        assert await memory.find_turn_id("own3-1") == "own3-10"
+        assert await memory.admin.find_turn_id("own3-1") == "own3-10"
         with pytest.raises(errors.UnknownTurnError):
-            await memory.find_turn_id("own3-2")
+            await memory.admin.find_turn_id("own3-2")
 
 
 async def test_without_postgres_a_command_with_its_user_is_published_as_it_stands(settings: Settings) -> None:
-    async with AsyncMemoryClient.from_settings(settings) as memory:
+    async with AsyncMemoryClient(settings=settings) as memory:
         fact = await raw(memory, "Prefers e-mail.", user_id="own4")
         away = settings.model_copy(update={"postgres": "postgresql://mnemolog@127.0.0.1:9/x"})
-        async with AsyncMemoryClient.from_settings(away) as blind:
+        async with AsyncMemoryClient(settings=away) as blind:
             issued = await blind.delete(fact.fact_id, user_id="own4")
             with pytest.raises(errors.InvalidCommandError, match="beginning of an id, and Postgres cannot be asked"):
                 await blind.delete(str(fact.fact_id)[:8], user_id="own4")
@@ -286,30 +274,30 @@ async def test_messages_of_openai_are_taken_as_they_are(settings: Settings) -> N
         {"role": "tool", "tool_call_id": "c1", "content": "Sunny."},
         ChatCompletionMessage(role="assistant", content="Nice."),
     ]
-    async with AsyncMemoryClient.from_settings(settings) as memory:
-        receipt = await memory.add(conversation, user_id="form1", speaker="Ida")
+    async with AsyncMemoryClient(settings=settings) as memory:
+        sent = await memory.add(conversation, user_id="form1", speaker="Ida")
         note = "left out, because it is not text: image_url (messages.1), tool_calls (messages.2)"
-        result = await memory.wait(receipt)
-        assert [one.text for one in result.memories] == ["Ida lives in Graz."]
-        assert receipt.notes == result.notes == (note,)
-        explained = await memory.explain(result.memories[0].fact_id or "")
+        result = await memory.wait(sent)
+        assert [one.text for one in result.changes] == ["Ida lives in Graz."]
+        assert sent.notes == result.notes == (note,)
+        explained = await memory.explain(result.changes[0].fact_id or "")
         assert [one["role"] for one in explained.source.messages or []] == ["system", "user", "tool", "assistant"]
 
 
 def test_a_bound_blocking_client_has_every_method(settings: Settings) -> None:
-    with MemoryClient.from_settings(settings) as memory:
+    with MemoryClient(settings=settings) as memory:
         ida = memory.scope(user_id="bound1")
         result = ida.add("I live in Graz.", speaker="Ida", wait=True)
-        assert_type(result, WriteResult)
-        assert_type(ida.add("I like tea.", speaker="Ida"), TurnReceipt)
-        assert_type(ida.wait(result), WriteResult)
-        fact_id = result.memories[0].fact_id
+        assert_type(result, Result)
+        assert_type(ida.add("I like tea.", speaker="Ida"), Result)
+        assert_type(ida.wait(result), Result)
+        fact_id = result.changes[0].fact_id
         assert isinstance(fact_id, UUID)
         assert ida.search("Where does Ida live?")[0].fact.text == "Ida lives in Graz."
         assert "Ida lives in Graz." in str(ida.profile())
         assert ida.get(fact_id).text == "Ida lives in Graz."
         assert ida.diff(datetime.now(UTC).date()).added
-        assert_type(ida.delete(fact_id, wait=True), WriteResult)
+        assert_type(ida.delete(fact_id, wait=True), Result)
         with pytest.raises(errors.QueryError):
             memory.facts()
 

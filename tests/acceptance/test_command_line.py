@@ -36,8 +36,8 @@ def texts(facts: list[dict[str, str]]) -> set[str]:
 
 def test_status_tells_what_a_turn_did_and_verbose_its_costs_and_decisions(populated: CommandLine) -> None:
     plain, verbose = populated.json("status", "cl-2", *MIRA), populated.json("status", "cl-2", "--verbose")
-    assert (plain["status"], plain["success"], plain["facts_updated"]) == ("facts", True, 1)
-    assert [memory["event"] for memory in plain["memories"]] == ["fact_replaced"]
+    assert (plain["status"], plain["success"], len(plain["updated"])) == ("facts", True, 1)
+    assert [memory["event"] for memory in plain["changes"]] == ["fact_replaced"]
     assert populated.json("status", "cl-3")["skipped"] == 1
     assert plain["trace"] is None
     (decided,) = verbose["trace"]["decisions"]
@@ -76,10 +76,10 @@ def test_a_dry_run_tells_what_would_happen_and_stores_nothing(populated: Command
     before = populated.json("facts", *MIRA, "--all")
     said = ("dry-run", "I moved from Munich to Hamburg.", *MIRA, "--speaker", "Mira")
     foreseen = populated.json(*said)
-    assert [memory["event"] for memory in foreseen["memories"]] == ["fact_replaced"]
+    assert [memory["event"] for memory in foreseen["changes"]] == ["fact_replaced"]
     assert foreseen["trace"]["decisions"][0]["reason"]
     alone = populated.json(*said, "--override", "add_only=true")
-    assert [memory["event"] for memory in alone["memories"]] == ["fact_added"]
+    assert [memory["event"] for memory in alone["changes"]] == ["fact_added"]
     refused = populated.run(*said, "--override", "conflct=0.5")
     assert refused.code == 2
     assert "overrides are duplicate" in refused.stderr.replace("\n", " ")

@@ -55,6 +55,6 @@ def test_kcat_publishes_a_command_and_reads_the_log(shell: CommandLine) -> None:
     shell.json("publish", "-", "--wait", stdin=TURN)
     keyed = ("-P", "-X", "partitioner=murmur2_random", "-k", "default/amalia")
     kcat(shell, "conversation_turns", *keyed, stdin=COMMAND)
-    assert shell.json("status", "kcat-order-1", "--wait", "30")["facts_deleted"] == 1
+    assert len(shell.json("status", "kcat-order-1", "--wait", "30")["deleted"]) == 1
     assert shell.json("facts", "--user", "amalia") == []
     assert '"kcat-1"' in kcat(shell, "memory_events", "-C", "-e", "-q")

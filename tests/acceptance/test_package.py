@@ -29,7 +29,7 @@ with MemoryClient() as memory:
     facts = [fact.text for fact in pat.facts()]
 print(json.dumps({
     "own": [package.OWNER for package in (projections, schemas, streams, tests)],
-    "events": [memory.event for memory in result.memories],
+    "events": [memory.event for memory in result.changes],
     "facts": facts,
     "hits": [hit.fact.text for hit in found.hits],
     "notice": found.notice,

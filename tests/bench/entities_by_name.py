@@ -35,10 +35,10 @@ async def rows(client: AsyncMemoryClient, size: int) -> tuple[str, ...]:
     user = f"user{size}"
     return (
         str(size),
-        await milliseconds(lambda: client.entity(name_of_entity(7), user_id=user)),
-        await milliseconds(lambda: client.neighbours(name_of_entity(10), user_id=user)),
-        await milliseconds(lambda: client.who("my wife", user_id=user)),
-        await milliseconds(lambda: client.entities(user_id=user, limit=10)),
+        await milliseconds(lambda: client.entities.get(name_of_entity(7), user_id=user)),
+        await milliseconds(lambda: client.entities.neighbours(name_of_entity(10), user_id=user)),
+        await milliseconds(lambda: client.entities.who("my wife", user_id=user)),
+        await milliseconds(lambda: client.entities.list(user_id=user, limit=10)),
     )
 
 
@@ -53,9 +53,7 @@ async def main() -> None:
             settings = Settings(kafka="127.0.0.1:1", postgres=stack.postgres_url, provider="offline")
             async with AsyncMemoryClient(settings=settings) as client:
                 measured = [await rows(client, size) for size in SIZES]
-    sys.stdout.write(
-        table(("entities", "`entity`", "`neighbours`", '`who("my wife")`', "`entities(limit=10)`"), measured)
-    )
+    sys.stdout.write(table(("entities", "`get`", "`neighbours`", '`who("my wife")`', "`list(limit=10)`"), measured))
 
 
 if __name__ == "__main__":

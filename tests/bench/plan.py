@@ -136,7 +136,7 @@ async def measure(plan: Plan, tell: Callable[[str], None]) -> Results:  # noqa: 
 
         async with (
             arena("publishing, one turn after another", "publish") as one,
-            AsyncMemoryClient.from_settings(one.settings) as client,
+            AsyncMemoryClient(settings=one.settings) as client,
         ):
             await acknowledgements(client, turns(prefix=WARMING), plan.acknowledgements // 10)
             publish_latency = Percentiles.of(await acknowledgements(client, turns(), plan.acknowledgements))

@@ -58,11 +58,11 @@ async def measure_queries(arena: Environment, facts: int, *, questions: int) -> 
             scope = ScopeFilter(tenant="default", user_id=f"user{user}")
             vector, question = random_vector(chance), question_of(user)
             started = time.perf_counter()
-            hits = await search(connection, scope, question, vector, SearchOptions(top_k=LIMIT), at=datetime.now(UTC))
+            hits = await search(connection, scope, question, vector, SearchOptions(limit=LIMIT), at=datetime.now(UTC))
             in_tables.append((time.perf_counter() - started) * 1000)
             assert len(hits) == LIMIT
 
-    async with AsyncMemoryClient.from_settings(arena.settings) as client:
+    async with AsyncMemoryClient(settings=arena.settings) as client:
         started = time.perf_counter()
         await client.search(question_of(0), user_id="user0")
         first = (time.perf_counter() - started) * 1000
@@ -101,7 +101,7 @@ async def client_searches(client: AsyncMemoryClient, users: Sequence[int]) -> tu
     waits, texts = [], []
     for user in users:
         started = time.perf_counter()
-        result = await client.search(question_of(user), user_id=f"user{user}", top_k=LIMIT)
+        result = await client.search(question_of(user), user_id=f"user{user}", limit=LIMIT)
         waits.append((time.perf_counter() - started) * 1000)
         texts.append([hit.fact.text for hit in result])
         if result.mode != "hybrid":

@@ -114,7 +114,7 @@ async def _scope_cost(  # noqa: C901 -- one kind of work after another
         assert all(found.candidates)
 
     async def search_ten() -> None:
-        text, options = samples[0][0], SearchOptions(top_k=10)
+        text, options = samples[0][0], SearchOptions(limit=10)
         async with pool.connection() as connection:
             hits = await search(connection, ScopeFilter.of_scope(scope), text, vectors[0], options, at=AT)
         assert len(hits) == 10

@@ -74,7 +74,7 @@ async def questions_of(pool: Pool, user: str, count: int) -> list[Question]:
 
 
 async def ask(connection: AsyncConnection[TupleRow], user: str, text: str, vector: Vector, limit: int) -> Findings:
-    return await search(connection, ScopeFilter(user_id=user), text, vector, SearchOptions(top_k=limit), at=AT)
+    return await search(connection, ScopeFilter(user_id=user), text, vector, SearchOptions(limit=limit), at=AT)
 
 
 async def load(pool: Pool, asked: Sequence[Question], postgres: int, *, seconds: float, at_once: int) -> Load:

@@ -77,7 +77,7 @@ class LingerCost(CallCosts):
 async def measure_backlog(arena: Environment, *, call_turns: int) -> BacklogCost:
     """Publish the backlog, then start a worker, and wait until all of it is in the tables."""
     arena = arena.with_settings(call_turns=call_turns)
-    async with AsyncMemoryClient.from_settings(arena.settings) as client:
+    async with AsyncMemoryClient(settings=arena.settings) as client:
         await client.add_many(islice(turns(users=USERS), USERS * BACKLOG))
     async with (
         workers(arena.settings, LAYOUTS["one process"], arena.servers.folder),

@@ -121,7 +121,7 @@ async def running(
     async with (
         workers(arena.settings, layout, arena.servers.folder) as started,
         progress(arena, arena.servers.pids | (pids or {}) | started) as watch,
-        AsyncMemoryClient.from_settings(arena.settings) as client,
+        AsyncMemoryClient(settings=arena.settings) as client,
     ):
         yield client, watch
 

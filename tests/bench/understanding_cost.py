@@ -81,8 +81,8 @@ VARIANTS: Final[Mapping[str, dict[str, Any]]] = {
 """The settings of each; those of `WITHOUT_ENTITIES` run in a process without the functions for entities, too."""
 WITHOUT_ENTITIES: Final = frozenset({"no entities and relations", TURN_ALONE})
 ENTITY_READERS: Final = ("sentence_entities", "value_entities", "value_relations")
-RELATIONS_ASKED: Final = "\nrelations: "
-"""What a prompt has that asks for relations."""
+NAMES_ASKED: Final = "\nnames: "
+"""What a prompt has that asks for names."""
 _TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'mnemolog'"
 
 
@@ -191,7 +191,7 @@ def named_reply(request: ChatRequest) -> str:
     for fact in extract.read_turn(turn)[0]:
         said = fact_json(fact.text, fact.search_text, **fact.model_dump(include=said_too))
         for named in ("entities", "relations"):
-            if RELATIONS_ASKED in request.body["messages"][0]["content"]:
+            if NAMES_ASKED in request.body["messages"][0]["content"]:
                 said[named] = [one.model_dump() for one in getattr(fact, named)]
             else:
                 said.pop(named, None)
@@ -228,10 +228,10 @@ def without_entities() -> Iterator[None]:
     async def find_none(*_: object) -> None:
         return None
 
-    rules, asked = re.subn(r"\nentities: .*?(?=\n\n)", "", extract_prompt._RULES, flags=re.DOTALL)
+    rules, asked = re.subn(r"\nnames: .*?(?=\n\n)", "", extract_prompt._SYSTEM, flags=re.DOTALL)
     assert asked == 1
     with ExitStack() as patches:
-        patches.enter_context(patch.object(extract_prompt, "_RULES", rules))
+        patches.enter_context(patch.object(extract_prompt, "_SYSTEM", rules))
         patches.enter_context(patch.object(EntityLinker, "find", find_none))
         patches.enter_context(patch.object(embed, "names_to_embed", lambda *_: {}))
         for name in ENTITY_READERS:

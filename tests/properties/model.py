@@ -1,15 +1,71 @@
 """What stands in the place of the language model: a reader that is always right, or ends facts of other people too."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
-from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.llm.ports import ExtractionTask, NumberedConflict, NumberedConflicts, Prompt, TaskPrompt
-from tests.properties.oracle import OVERWRITES, PRIORITY, JsonObject, Targets, meaning_of, merged_text, verdict_on
-from tests.properties.sentences import person_of
-from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
+from mnemolog.streams.llm.ports import (
+    ExtractionTask,
+    NumberedConflict,
+    NumberedConflicts,
+    Prompt,
+    SummaryTask,
+    TaskPrompt,
+)
+from tests.properties.sentences import CALLED, NAME, Form, Meaning, form_of, merged, person_of, read, words_of, write
+from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply, name_json, summary_reply
+
+JsonObject = Mapping[str, Any]
+Targets = Sequence[tuple[int, Candidate]]
+OVERWRITES: Final = ("MERGE", "REPLACE", "CONTRADICT", "RETRACT", "EXPIRE")
+PRIORITY: Final[tuple[Verdict, ...]] = (
+    "CONTRADICT",
+    "RETRACT",
+    "EXPIRE",
+    "MERGE",
+    "KEEP",
+    "REPLACE",
+    "SIMILAR",
+)
+"""What a sentence does that does several things to the known ones: only one verdict can be given."""
+
+
+def verdict_on(new: Meaning, known: Meaning) -> Verdict | None:  # noqa: PLR0911 -- one way out a case
+    """What a new sentence means for a known one, in whatever order they were said; None where it has nothing to do."""
+    if (new.person, new.key) != (known.person, known.key):
+        return None
+    if new.value != known.value:
+        return _verdict_on_other_value(new, known)
+    if new.holds and known.holds:
+        if (new.until, new.begins) != (known.until, known.begins):
+            return "SIMILAR"
+        return "KEEP" if new.details <= known.details else "MERGE"
+    if new.holds:
+        return _VERDICTS_ON_OTHER_FORM[known.form] if known.form != "call_off" or new.begins else None
+    if known.holds:
+        return _VERDICTS_OF_FORM[new.form] if new.form != "call_off" or known.begins else None
+    return "KEEP" if new.form == known.form else None
+
+
+_VERDICTS_ON_OTHER_FORM: Final[Mapping[Form, Verdict | None]] = {
+    "end": "REPLACE", "call_off": "REPLACE", "denial": "CONTRADICT", "announcement": None,
+}  # fmt: skip
+"""What it means for these that the value holds."""
+_VERDICTS_OF_FORM: Final[Mapping[Form, Verdict]] = {
+    "end": "RETRACT", "call_off": "RETRACT", "denial": "CONTRADICT", "announcement": "EXPIRE",
+}  # fmt: skip
+"""What these mean for a value that holds."""
+
+
+def _verdict_on_other_value(new: Meaning, known: Meaning) -> Verdict | None:
+    if not (new.holds and known.holds and new.slot.single_valued):
+        return None
+    if new.until or known.until:  # what holds for a while ends nothing
+        return "SIMILAR"
+    return "CONTRADICT" if new.form == "correction" else "REPLACE"
 
 
 @dataclass
@@ -30,17 +86,25 @@ class PerfectReader:
         match prompt.task:
             case ExtractionTask(turn=turn):
                 return facts_reply(*self.extractions[turn.turn_id])
-            case NumberedConflicts() as task:
-                return decisions_reply(*self._decisions(task, careless=self.careless and not attempt))
-        raise AssertionError(f"no story asks for a summary: {source_id}")
+            case NumberedConflicts(doubtful_names=names) as task:
+                texts = {fact["text"] for fact in self.extractions.get(source_id, ())}
+                said = list(self._decisions(task, texts, attempt))
+                nobody = [name_json(number, 0) for number, _ in enumerate(names, 1)]
+                return decisions_reply(*said, names=nobody or None)
+            case SummaryTask(facts=facts):
+                return summary_reply(*((fact.text, [number]) for number, fact in enumerate(facts, 1)))
+        raise AssertionError(source_id)
 
-    def _decisions(self, task: NumberedConflicts, *, careless: bool) -> Iterable[JsonObject]:
+    def _decisions(self, task: NumberedConflicts, said: set[str], attempt: int) -> Iterable[JsonObject]:
         used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
             verdict, targets = best_verdict(conflict, used, ended, greedy=self.greedy)
+            may_be_two = attempt and verdict == "KEEP" and conflict.fact.subject in CALLED
+            if self.greedy and (conflict.fact.text not in said or may_be_two):  # or people who are one now
+                verdict, targets = "ADD", ()
             if self.lets_ends_stand and verdict == "REPLACE" and not any(map(_holds, targets)):
                 verdict, targets = "ADD", ()
-            if careless and verdict in ("MERGE", "REPLACE", "RETRACT", "CONTRADICT"):
+            if self.careless and not attempt and verdict in ("MERGE", "REPLACE", "RETRACT", "CONTRADICT"):
                 verdict, targets = "KEEP", targets[:1]
             labels = {label for label, _ in targets}
             used |= labels
@@ -68,6 +132,8 @@ def best_verdict(
     for label, candidate in conflict.candidates:
         known = meaning_of(candidate)
         verdict = verdict_on(new, known) if known and label not in ended else None
+        if candidate.is_of_other_entity and verdict in ("KEEP", "MERGE"):
+            verdict = None
         is_stay = bool(new.until) and new.holds and verdict == "SIMILAR"
         if (verdict is None or is_stay) and greedy and known and label not in ended:
             of_other = verdict_on(replace(new, until=None), replace(known, person=new.person, until=None))
@@ -102,3 +168,32 @@ def _began_that_day(conflict: NumberedConflict, targets: Targets, person: str) -
     of_person = [known.true_from for _, known in targets if person_of(known.subject) == person]
     begun, since = max(of_person, default=conflict.valid_from), conflict.valid_from
     return begun.date() == since.date() and begun <= since
+
+
+def meaning_of(fact: Candidate | ExtractedFact) -> Meaning | None:
+    """What a fact says; its end may be told beside its words."""
+    meaning = read(fact.text, fact.subject)
+    return replace(meaning, until=fact.valid_until) if meaning else None
+
+
+def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
+    """One sentence with the details of all of them; of what cannot be read as one, the sentences side by side."""
+    texts = [(known.text, known.subject) for _, known in targets]
+    all_texts = [*(text for text, _ in texts), conflict.fact.text]
+    meanings = [*(read(*one) for one in texts), read(conflict.fact.text, conflict.fact.subject)]
+    whole = meanings[0]
+    for one in meanings[1:]:
+        if (
+            whole is None
+            or one is None
+            or (one.topic, one.until, one.begins) != (whole.topic, whole.until, whole.begins)
+        ):
+            return " ".join(dict.fromkeys(all_texts))
+        whole = merged(whole, one)
+    assert whole is not None
+    subjects = [conflict.fact.subject, *(subject for _, subject in texts)]
+    named = [one for one in subjects if one and person_of(one) == whole.person]
+    plain = [text for text, meaning in zip(all_texts, meanings, strict=True) if meaning and not meaning.details]
+    said = tuple(dict.fromkeys(chain(*map(words_of, (*plain, *all_texts)))))
+    is_named = NAME in named or any(NAME in text for text in all_texts)
+    return write(replace(whole, form=form_of(said[0])), NAME if is_named else next(iter(named), None), said=said)

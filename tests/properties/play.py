@@ -1,11 +1,13 @@
 """Plays a history through the real stages, and compares what every reader shows with what the oracle says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 from uuid import UUID
 
+from mnemolog.projections.context import lasting_facts
+from mnemolog.projections.queries.explain import history
 from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, profile, published_profile
 from mnemolog.projections.queries.pending import pending
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -31,46 +33,52 @@ from mnemolog.schemas.turn import Message
 from mnemolog.schemas.turn import Turn as TurnRecord
 from tests.properties import harness as stages
 from tests.properties.model import PerfectReader
-from tests.properties.sentences import NAME, Meaning, read
+from tests.properties.sentences import CALLED, NAME, Meaning, read
 from tests.properties.steps import Order, Said, Step, Topic, Turn, on_day
 from tests.properties.told import History, drawn_history
 from tests.properties.truth import Claim, Truth, claims_of, truth_after
 from tests.support.builders.model_replies import fact_json
 
 RUN = "r"
+LASTING = ("health", "soft_preference")
+"""The categories of what is in a context whatever it is asked for."""
 AS_OF = """
 SELECT asked.place, known.text, known.subject
 FROM unnest(%s::timestamptz [], %s::timestamptz []) WITH ORDINALITY AS asked (believed, true_at, place)
 CROSS JOIN LATERAL memory.facts_as_of(asked.believed, asked.true_at, user_id => %s) AS known
 """
+NAMED = {*CALLED} - {NAME}
 HINTS = {"state": "new", "change": "update", "correction": "update"}
 
 
 async def check_facts(harness: stages.Harness, random: Random) -> None:
+    await check(harness, drawn_history(random), Player)
+
+
+async def check(harness: stages.Harness, history: History, player: "type[Player]") -> None:
     """Play a history; what it shows has to be so. Raises for the smallest history of its steps that shows a fault."""
-    history = drawn_history(random)
     found: AssertionError | None = None
     try:
-        await check_truth(harness, history)
+        await check_truth(harness, history, player)
     except AssertionError as error:
         found = error
     for place in [] if found is None else reversed(range(len(history.steps))):
         smaller = history.without(place) if place < len(history.steps) else history
         try:
-            await check_truth(harness, smaller)
+            await check_truth(harness, smaller, player)
         except AssertionError as error:
             history, found = smaller, error
     if found is not None:
         raise found
 
 
-async def check_truth(harness: stages.Harness, history: History) -> None:
+async def check_truth(harness: stages.Harness, history: History, player_of: "type[Player]") -> None:
     reader = PerfectReader(
         greedy="greedy" in history.features,
         careless="careless" in history.features,
         lets_ends_stand="again" in history.features and history.features.isdisjoint({"immutable", "doubt"}),
     )
-    player = Player(harness, await harness.start_history(reader), history)
+    player = player_of(harness, await harness.start_history(reader), history)
     if "publish" in history.features:
         await player.command(
             "policy", SetPolicy(level="scope", policy=Policy(publish_profile="session_end")), on_day(-1)
@@ -87,6 +95,7 @@ class Player:
         self._owner = owner
         self._history = history
         self._scope = ScopeFilter(user_id=owner.scope.user_id)
+        self._exact = ScopeFilter.of_scope(owner.scope)
         self._refused: list[str] = []
 
     async def play(self, step: Step) -> None:
@@ -150,7 +159,7 @@ class Player:
     async def _fact(self, topic: Topic | None) -> UUID:
         async with self._harness.pool.connection() as conn:
             listed = await facts(conn, self._scope, at=self._harness.now)
-        found = [one.fact_id for one in listed if (said := _holding(one)) and said.topic == topic]
+        found = [one.fact_id for one in listed if (said := holding(one)) and said.topic == topic]
         assert found, self._told(f"{topic} is not listed")
         return found[0]
 
@@ -189,8 +198,10 @@ class Player:
             held = any(one.concerns for one in truth.statements)
             if not held and {"late", "run", "term", "plan", "recalled"}.isdisjoint(self._history.features):
                 sure = {(one.topic, round(one.confidence, 4)) for one in truth.open() if one.confidence}
-                seen = {(said.topic, round(one.confidence, 4)) for one in listed if (said := _holding(one))}
+                seen = {(said.topic, round(one.confidence, 4)) for one in listed if (said := holding(one))}
                 yield _differ("confidence", seen & sure, sure)
+            yield await self._context_fault(conn, truth)
+            yield await self._history_fault(conn, truth, listed)
             waiting = [read(one.fact.text, one.fact.subject) for one in await pending(conn, self._scope, now)]
             waits = {(one.topic, _kind(one)) for one in waiting if one}
             if fault := _differ("pending", waits, truth.waiting()):
@@ -198,6 +209,26 @@ class Player:
             async for wrong in self._profile_faults(conn, truth):
                 if wrong:
                     yield wrong
+
+    async def _context_fault(self, conn: Any, truth: Truth) -> str | None:
+        """A context has each lasting constraint and preference, whatever is asked."""
+        told = [one for one in truth.open() if not any(each.since or each.said.slotless for each in one.told)]
+        lasting = {one.topic for one in told if one.meaning.slot.category in LASTING}
+        shown = {
+            said.topic for one in await lasting_facts(conn, [self._exact], self._harness.now) if (said := holding(one))
+        }
+        return _differ("context", shown & lasting | shown - {one.topic for one in truth.open()}, lasting)
+
+    async def _history_fault(self, conn: Any, truth: Truth, listed: Sequence[Any]) -> str | None:
+        """The history of a fact names each turn and command that told it."""
+        turns = {one.name for one in self._history.steps if isinstance(one, Turn)}
+        for one in listed[:1]:
+            said = holding(one)
+            known = truth.current(said.topic) if said else None
+            named = {event.source_id for event in (await history(conn, "default", one.fact_id)).events}
+            if known and (missing := {told.source for told in known.told if told.source in turns} - named):
+                return f"the history of {one.text!r} lacks {sorted(missing)}"
+        return None
 
     async def _profile_faults(self, conn: Any, truth: Truth) -> Any:
         """What the profile of the present and the published one show that is not so now, or was not so then."""
@@ -224,7 +255,7 @@ class Player:
                 yield f"  -> {commit.source_id} {told_event(event)}"
 
     def _told(self, fault: str) -> str:
-        return "\n  ".join([fault, str(self._history), *self.log()])
+        return "\n  ".join([fault, *self._refused, str(self._history), *self.log()])
 
 
 def told_event(event: Any) -> str:
@@ -272,7 +303,7 @@ def _claims(facts: Iterator[tuple[str, str | None]]) -> set[Claim]:
     return claims_of(one for one in said if isinstance(one, Meaning) and one.holds)
 
 
-def _holding(fact: Any) -> Meaning | None:
+def holding(fact: Any) -> Meaning | None:
     meaning = read(fact.text, fact.subject)
     return meaning if meaning and meaning.holds else None
 
@@ -329,6 +360,7 @@ def _extraction(said: Said) -> dict[str, Any]:
         subject=said.subject,
         event_time=meaning.begins,
         valid_until=meaning.until,
+        entities=[{"name": said.subject, "type": "person", "role": "subject"}] if said.subject in NAMED else [],
         action_hint="update" if meaning.begins and meaning.holds else HINTS.get(meaning.form, "retract"),
         **({} if said.slotless else slot),
     )

@@ -25,6 +25,11 @@ SUBJECTS: Final = {
     "Leo": ("Leo",),
 }
 """Whom a sentence names, by the person that it is about."""
+TIES: Final = {"my wife": "spouse", "my colleague": "colleague"}
+"""What somebody is to the user, and the predicate of it."""
+NAMES: Final = ("Ana", "Bruno", "Cleo", "Alexander", "Alexandra", "Alex", "Daniela", "Daniel", "Dan", NAME)
+"""How people are called in histories that are about who is who; the user is an Alice too."""
+CALLED: Final = (*(f"{tie} {name}" for tie in TIES for name in NAMES), *TIES, *NAMES)
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,7 @@ _PERSON_OF_SUBJECT: Final = {
 _MEANING_OF_WORDS: Final = {
     words: (slot.key, form) for slot in SLOTS for form, choices in slot.words.items() for words in choices
 }
-_SUBJECTS_READ: Final = "|".join(re.escape(one) for one in chain(*SUBJECTS.values()) if one)
+_SUBJECTS_READ: Final = "|".join(re.escape(one) for one in (*CALLED, *chain(*SUBJECTS.values())) if one)
 _WORDS_READ: Final = "|".join(re.escape(one) for one in sorted(_MEANING_OF_WORDS, key=len, reverse=True))
 _VALUES_READ: Final = "|".join(re.escape(value) for slot in SLOTS for value in slot.values)
 _DETAILS_READ: Final = "|".join(re.escape(detail) for slot in SLOTS for detail in slot.details)

@@ -45,11 +45,8 @@ def check_division(said: Sequence[tuple[str | None, str, str]], numbers: Sequenc
     """Each turn gets its own fact, wherever among the `numbers` of the turns the reply has it."""
     tasks = [_task(place, question, answer) for place, (question, answer, _) in enumerate(said)]
     facts = [fact_json(text, excerpt=answer, category="other", subject="Alice") for _, answer, text in said]
-    turns = [
-        {"turn": number, "facts": [fact for fact, at in zip(facts, numbers, strict=True) if at == number]}
-        for number in range(1, len(said) + 1)
-    ]
-    parts = divide_reply(Reply(text=json.dumps({"turns": turns}), model="m"), tasks)
+    stated = [fact | {"line": at} for fact, at in zip(facts, numbers, strict=True)]
+    parts = divide_reply(Reply(text=json.dumps({"facts": stated}), model="m"), tasks)
     for task, fact, part, (_, answer, _) in zip(tasks, facts, parts, said, strict=True):
         alone = _texts(facts_reply(fact), task)
         shared = None if part is None else _texts(part.text, task)

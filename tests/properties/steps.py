@@ -9,7 +9,8 @@ from tests.properties.sentences import Meaning, write
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 Certainty = Literal["explicit", "speculation"]
 Kind = Literal[
-    "delete", "correct", "update", "confirm", "reject", "undo", "import", "promote", "publish", "delete_key", "timer"
+    "delete", "correct", "update", "confirm", "reject", "undo", "import", "promote", "publish", "delete_key", "timer",
+    "rename", "call", "merge", "split", "forget", "summarise",
 ]  # fmt: skip
 Topic = tuple[str, str, str]
 """Person, key and value."""
@@ -69,7 +70,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class Order:
-    """A command: on the fact of a topic, on an earlier step (`of`), or on all; `said` is its new text."""
+    """A command: on the fact of a topic, on an earlier step (`of`), or on all; `said` is its new text.
+
+    Of people: `who` is concerned, `other` whom they are merged into, or lose the name `called` to them; `facts` are the
+    turns whose facts are moved or deleted, `names` those that a split moves as well.
+    """
 
     name: str
     arrives: datetime
@@ -79,9 +84,15 @@ class Order:
     of: str | None = None
     true_from: datetime | None = None
     human: bool = False
+    who: str = ""
+    other: str = ""
+    called: str = ""
+    facts: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        about = [str(one) for one in (self.topic, self.said, self.of, self.true_from) if one]
+        fields = (self.topic, self.said, self.of, self.true_from, self.who, self.other, self.called)
+        about = [str(one) for one in (*fields, self.facts, self.names) if one]
         return f"{self.name} {self.arrives:%m-%d %H:%M} {self.kind} {' '.join(about)}{' human' if self.human else ''}"
 
 

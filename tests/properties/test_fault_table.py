@@ -1,11 +1,11 @@
 """The table of former faults, without a search."""
 
-from tests.properties.faults.former import FAULTS
+from tests.properties.faults import FAULTS
 from tests.properties.faults.table import Search, table_with
 
 
 def test_the_rows_of_some_faults_stand_in_order_and_those_of_others_stay() -> None:
-    first, second, third = (Search(fault, "vanish", 7, "", 1.0) for fault in FAULTS[:3])
+    first, second, third = (Search(fault, "people", 7, "", 1.0) for fault in FAULTS[:3])
     before = table_with("", [third, second])
     found_sooner = Search(second.fault, "facts", 2, "", 1.0)
     *_, one, other, last = table_with(before, [found_sooner, first]).splitlines()

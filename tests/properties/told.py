@@ -3,7 +3,7 @@
 Each history has the features of one theme: what is rare in one that has a little of everything is common there.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, get_args
 
 from tests.properties.sentences import SLOTS, SUBJECTS, Form, Meaning, Slot
 from tests.properties.steps import START, Kind, Order, Said, Step, Turn, on_day
-from tests.properties.truth import Statement, Truth, effects, truth_after
+from tests.properties.truth import Statement, Truth, effects, is_echo, truth_after
 
 Feature = Literal[
     "end", "denial", "plan", "term", "detail", "again", "doubt", "late", "people", "greedy", "several", "corrected",
@@ -73,6 +73,7 @@ class History:
 
     steps: tuple[Step, ...]
     features: frozenset[Feature]
+    is_possible: Callable[[Sequence[Step], Step], bool]
 
     def __str__(self) -> str:
         return "\n  ".join([f"features {' '.join(sorted(self.features))}", *map(str, self.steps)])
@@ -85,7 +86,7 @@ class History:
         """The steps in which there is what a command is about."""
         kept: list[Step] = []
         for step in steps:
-            if is_possible(kept, step):
+            if self.is_possible(kept, step):
                 kept.append(step)
         return replace(self, steps=tuple(kept))
 
@@ -93,9 +94,11 @@ class History:
 def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 -- one way out a kind
     """Whether there is what a command is about."""
     truth = truth_after(before)
-    if isinstance(step, Turn):  # what comes next is found by the key of what is known
-        keyed = all(is_keyed(truth, one.meaning) for one in step.said if one.slotless)
-        return keyed and all(is_against(truth, one.meaning) for one in step.said if one.certainty != "explicit")
+    if isinstance(step, Turn):
+        slotless = {one.topic[:2] for one in truth.open() if one.told[0].said.slotless}
+        if any(one.far and one.meaning.topic[:2] in slotless for one in step.said):
+            return False  # neither a key nor a vector finds what is known
+        return all(is_against(truth, one.meaning) for one in step.said if one.certainty != "explicit")
     match step.kind:
         case "delete" | "correct" | "update":
             return truth.current(step.topic) is not None
@@ -113,17 +116,16 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             is_open = any(one.source == step.of for one in truth.held())
             return is_open and (step.kind == "reject" or len(truth.held()) == 1)
         case "undo":
-            return any(one.name == step.of for one in before)
+            return any(one.name == step.of and not (isinstance(one, Turn) and is_only_echo(one)) for one in before)
         case "promote":
             return truth.run is not None
         case _:
             return True
 
 
-def is_keyed(truth: Truth, meaning: Meaning) -> bool:
-    """Whether what is known of a value has its key, and a vector near that of other sentences."""
-    known = truth.current(meaning.topic)
-    return known is not None and not (known.told[0].said.slotless or known.told[0].said.far)
+def is_only_echo(turn: Turn) -> bool:
+    """Whether a turn says nothing but what memory said before it."""
+    return all(any(is_echo(one, text) for text in turn.recalled) for one in turn.said)
 
 
 def is_plain(said: Said) -> bool:
@@ -135,12 +137,6 @@ def is_news(truth: Truth, meaning: Meaning, at: datetime) -> bool:
     """Whether a sentence changes what is known."""
     is_new = meaning.holds and truth.current(meaning.topic) is None
     return is_new or any(effects(Statement(Said(meaning, None), at, ""), truth.open()))
-
-
-def is_less_than_known(truth: Truth, meaning: Meaning) -> bool:
-    """Whether more is known of a value than a sentence says of it."""
-    known = truth.current(meaning.topic)
-    return known is not None and bool(known.details - meaning.details)
 
 
 def is_against(truth: Truth, meaning: Meaning, at: datetime | None = None) -> bool:
@@ -155,8 +151,6 @@ def drawn_history(random: Random) -> History:
         features -= {"ahead", "plan", "denial", "delete", "edit", "undo", "import", "run", "publish", "corrected"}
     if "delete" in features:  # whether a passed term is selected by `delete_all` depends on the timer
         features -= {"term"}
-    if "corrected" in features:
-        features -= {"immutable", "doubt", "plan"}  # one of a turn that is held leaves the other beside it
     return _Teller(random, features).tell()
 
 
@@ -182,7 +176,7 @@ class _Teller:
             if step is not None:
                 self._steps.append(step)
         steps = sorted(self._steps, key=lambda step: step.arrives)
-        return History((), self._features).of(steps)
+        return History((), self._features, is_possible).of(steps)
 
     @property
     def _now(self) -> datetime:
@@ -193,11 +187,9 @@ class _Teller:
 
     def _turn(self) -> Turn | None:
         truth = truth_after(self._steps)
-        last = self._steps[-1] if self._steps else None
-        if isinstance(last, Turn) and "late" not in self._features and self._has("doubt", 0.3):  # the same, sent again
-            self._day = (last.at - START) / timedelta(days=1) + 0.003
-            return replace(last, name=f"t{len(self._steps)}", at=self._now, arrives=self._now)
-        in_run = self._has("run", 0.6)
+        if truth.held() and self._random.random() < 0.5:
+            return self._about_held(truth)
+        in_run = self._has("run", 0.6) and not self._promoted()
         said: list[Said] = []
         for _ in range(2 if self._has("several") else 1):
             person, slot = self._random.choice(self._people), self._random.choice(self._slots)
@@ -206,7 +198,7 @@ class _Teller:
             if slot.single_valued and self._has("corrected"):
                 told = {one.topic[2] for one in truth.episodes() if one.topic[:2] == (person, slot.key)}
                 free = [value for value in slot.values if value not in told]
-                if len(free) < 2 or truth.held():
+                if len(free) < 2:
                     continue
                 wrong, right = self._random.sample(free, 2)
                 said += [
@@ -226,17 +218,29 @@ class _Teller:
             return None
         days = self._random.choice([2, 5, 12]) if self._has("late") else 0
         late = timedelta(days=days, minutes=days and 7 * (1 + len(self._steps)))  # no two arrive at once
-        says_less = any(is_less_than_known(truth, one.meaning) for one in said)
         return Turn(
             f"t{len(self._steps)}",
             self._now,
             self._now + late,
             tuple(said),
-            immutable=self._has("immutable", 0.4) and not says_less,
+            immutable=self._has("immutable", 0.4),
             in_run=in_run,
             ahead=self._has("ahead"),
             recalled=self._recalled() if self._has("recalled") else (),
         )
+
+    def _about_held(self, truth: Truth) -> Turn:
+        """A turn that is sent again, or or says again what waits, or what that would end; a late one said it before."""
+        last = self._steps[-1]
+        if isinstance(last, Turn) and "late" not in self._features and self._random.random() < 0.4:
+            self._day = (last.at - START) / timedelta(days=1) + 0.003
+            return replace(last, name=f"t{len(self._steps)}", at=self._now, arrives=self._now)
+        pending = self._random.choice(truth.held())
+        is_late = self._has("late")
+        said = pending if is_late or not pending.concerns else self._random.choice([pending, pending.concerns[0]])
+        at = pending.at - timedelta(hours=1) if is_late else self._now
+        wording = said.said.wording + self._random.choice([0, 1])
+        return Turn(f"t{len(self._steps)}", at, self._now, (replace(said.said, wording=wording),))
 
     def _recalled(self) -> tuple[str, ...]:
         texts = [one.text for step in self._steps if isinstance(step, Turn) for one in step.said]
@@ -262,8 +266,8 @@ class _Teller:
             options = list(_options(truth.run or Truth(), person, slot, self._now))
         else:
             options = list(_options(truth, person, slot, self._now))
-        forms = self._forms - {"detail"} if truth.held() else self._forms  # it leaves what waits as it is
-        allowed = [one for one in options if _names(one) <= forms]
+        forms = {frozenset(_names(one)): one for one in self._random.sample(options, len(options))}
+        allowed = [forms[names] for names in sorted(forms, key=sorted) if names <= self._forms]
         return self._random.choice(allowed) if allowed else None
 
     def _said(self, truth: Truth, meaning: Meaning) -> Said:
@@ -273,7 +277,7 @@ class _Teller:
             self._subjects[meaning.person],
             wording=self._random.choice([0, 0, 0, 1, 2]),
             certainty="speculation" if doubted and self._has("doubt", 0.6) else "explicit",
-            slotless=bool(meaning.details) and is_keyed(truth, meaning) and self._has("slotless"),
+            slotless=bool(meaning.details) and self._has("slotless"),
             far=meaning.slot.single_valued and meaning.form == "change" and self._has("far"),
             short=not meaning.details and self._has("recalled"),
         )
@@ -283,7 +287,7 @@ class _Teller:
         order = Order(name, self._now, kind)
         known = self._random.choice(truth.open() or [None])
         match kind:
-            case "delete" | "correct" | "update" if known is None or truth.held():
+            case "delete" | "correct" | "update" if known is None:
                 return None
             case "delete" | "delete_key":
                 return replace(order, topic=known.topic) if known else None

@@ -43,6 +43,8 @@ class Statement:
     """Those of them that are held themselves."""
     waits_for_human: bool = False
     confirmed: bool = False
+    beside: frozenset[str] | None = None
+    """The sources of the statements that it was held against; None for all."""
 
     @property
     def certain(self) -> bool:
@@ -291,10 +293,8 @@ class Truth:
 def is_echo(said: Said, recalled: str) -> bool:
     """Whether a sentence only repeats a text of memory that the application put before the model."""
     known = read(recalled)
-    if said.text == recalled or known is None or not said.short:
-        return said.text == recalled
-    told = said.meaning
-    return (*known.topic[:2], known.form, known.value.casefold()) == (*told.topic[:2], told.form, told.value.casefold())
+    is_known = known is not None and (known.topic, known.form) == (said.meaning.topic, said.meaning.form)
+    return said.text == recalled or (said.short and is_known)
 
 
 def claims_of(known: Iterable[Meaning | Episode]) -> set[Claim]:
@@ -351,6 +351,8 @@ def _tell(new: Statement, episodes: list[Episode], has_denied: bool) -> list[Sta
 def _hold(new: Statement, episodes: list[Episode]) -> None:
     meaning = new.meaning
     for known in episodes:
+        if new.beside is not None and known.told[0].source not in new.beside:
+            continue
         is_same = known.topic == meaning.topic and known.meaning.until == meaning.until
         if is_same and not known.is_over(max(new.at, new.begins)):
             known.told.append(new)
@@ -373,6 +375,8 @@ def effects(new: Statement, episodes: Sequence[Episode]) -> Iterator[tuple[Episo
     meaning = new.meaning
     for known in episodes:
         if known.topic[:2] != meaning.topic[:2] or known.is_over(new.begins):
+            continue
+        if new.beside is not None and known.told[0].source not in new.beside:
             continue
         is_same, has_begun = known.topic == meaning.topic, known.begins <= new.at
         match meaning.form:

@@ -98,7 +98,7 @@ class CaseRunner:
         found = None
         if question := questions().get(case.id):
             _now.set(max(one.at for one in (*case.known, case.turn)) + len(commits) * conflict_scores.DECIDED_AFTER)
-            hits = await self.client.search(question, user_id=case.id, top_k=TOP_K)
+            hits = await self.client.search(question, user_id=case.id, limit=TOP_K)
             places = _places(commits)
             found = Found(
                 id=case.id,

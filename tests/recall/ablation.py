@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from mnemolog.client.search import joined_words, mean_vector
-from mnemolog.client.search_models import RERANKED, SearchModels
+from mnemolog.client.search_arguments import RERANKED
+from mnemolog.client.search_models import SearchModels
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import search
 from mnemolog.projections.search.turn_search import search_turns
@@ -65,9 +66,9 @@ class Asker:
             vector = None
             if variation.by_vector:
                 vector = mean_vector((await self.embedder.embed([question.text, *wordings])).vectors)
-            top_k = RERANKED if variation.rerank else options.top_k
+            limit = RERANKED if variation.rerank else options.limit
             async with self.stored.pool.connection() as connection:
-                wider = options.model_copy(update={"top_k": top_k})
+                wider = options.model_copy(update={"limit": limit})
                 hits = (await search(connection, scope, words, vector, wider, at=at)).hits
             if variation.rerank:
                 hits, fault = await self.models.rerank(question.text, hits)

@@ -30,7 +30,7 @@ class Variation:
 
     def parsed(self) -> SearchOptions:
         """The options, with as many hits as are looked at. There is no threshold: every candidate may be a hit."""
-        return SearchOptions.read({"top_k": DEEPEST, "threshold": 0.0, **self.options})
+        return SearchOptions.read({"limit": DEEPEST, "threshold": 0.0, **self.options})
 
 
 SIGNALS_OFF: Final = {"names": 0.0, "recency": 0.0, "times": 0.0, "neighbours": 0.0}

@@ -244,7 +244,7 @@ async def own_searches(arena: Environment, facts: int, questions: int) -> Search
     """Raises RuntimeError where the query could not be embedded."""
     await project_log(arena, await fill_log(arena, facts, lambda text: Vector.from_values(MODEL, _values(text))))
     asked = asked_users(facts, questions)
-    async with AsyncMemoryClient.from_settings(arena.settings) as client:
+    async with AsyncMemoryClient(settings=arena.settings) as client:
         await client_searches(client, asked[:1])
         waits, texts = await client_searches(client, asked)
     return search_figures(waits, texts, asked)

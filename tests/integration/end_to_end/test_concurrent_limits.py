@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from mnemolog.client.inputs import ScopeArgs
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.schemas.policy import Level, LimitName
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
@@ -41,8 +41,8 @@ async def publish_at_once(harness: PipelineHarness, turns: Sequence[Turn]) -> No
 async def set_limit(harness: PipelineHarness, level: Level, name: LimitName, most: int) -> None:
     """Set one limit of a tenant, or of its first user."""
     whose: ScopeArgs = {"tenant": name, **({"user_id": "user0"} if level == "scope" else {})}
-    issued = await harness.memory.set_policy({"limits": {name: most}}, **whose)
-    assert (await harness.memory.wait(issued.command_id, tenant=name)).success
+    issued = await harness.memory.admin.set_policy({"limits": {name: most}}, **whose)
+    assert (await harness.memory.wait(issued.turn_id, tenant=name)).success
 
 
 async def active_facts(harness: PipelineHarness, tenant: str) -> int:
@@ -100,7 +100,7 @@ async def test_publishers_at_once_never_exceed_a_limit_and_with_a_higher_one_the
     assert await harness.rows("SELECT * FROM rejections WHERE owner LIKE %s", f"{name}/%") == []
 
 
-async def wait_for_end(harness: PipelineHarness, turn: Turn, attempt: int = 1) -> WriteResult:
+async def wait_for_end(harness: PipelineHarness, turn: Turn, attempt: int = 1) -> Result:
     scope = turn.scope
     return await harness.memory.wait(
         turn.turn_id, user_id=scope.user_id, tenant=scope.tenant, attempt=attempt, timeout=OUTCOME_SECONDS

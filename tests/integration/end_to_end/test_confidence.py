@@ -45,7 +45,7 @@ async def test_a_less_certain_denial_of_a_sure_fact_waits_for_another_turn(harne
     again = await ben.say(
         steak, decisions={steak["text"]: ScriptedDecision("KEEP", (NEW,))}, overrides={"conflict": 0.1}
     )
-    assert [memory.event for memory in again.memories] == ["pending_confirmed"], "not by the same turn"
+    assert [memory.event for memory in again.changes] == ["pending_confirmed"], "not by the same turn"
     facts = await ben.facts()
     assert (facts[OLD]["status"], facts[OLD]["believed_to"] is None) == ("archived", False)
     confirmed = pytest.approx(STRONG + 0.25 * (1 - STRONG))

@@ -37,10 +37,10 @@ async def test_a_name_is_linked_by_the_model_explained_undone_and_rebuilt(harnes
     words = (await memory.explain(fact_id)).words
     told = '"Rita" was taken for its name by the model, and not Rita Hill: as the test says'
     assert any("Rita Stone" in sentence and told in sentence for sentence in words)
-    assert asked.entity_id == (await memory.entity("Rita Stone", user_id="olga")).entity.entity_id
+    assert asked.entity_id == (await memory.entities.get("Rita Stone", user_id="olga")).entity.entity_id
     undone = await memory.undo(turn_id="olga-2", wait=OUTCOME_SECONDS, user_id="olga")
     assert undone.status == "done"
-    assert len((await memory.entity("Rita Stone", user_id="olga")).facts) == 1
+    assert len((await memory.entities.get("Rita Stone", user_id="olga")).facts) == 1
     assert harness.settings.postgres is not None
     report = await rebuild(harness.settings.postgres, TableLogSource(harness.pool), verify_only=True)
     assert report.equal

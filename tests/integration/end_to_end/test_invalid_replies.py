@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
 from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
 from tests.support.servers.scripted_model import ScriptedAnswer, ScriptedDecision
@@ -28,7 +28,7 @@ FAULTS: Final[dict[str, tuple[str, str]]] = {
 """One of each kind; `test_resolve_parser.py` has them all."""
 
 
-async def say_with_invalid_replies(hal: Person, *answers: ScriptedAnswer, **turn: Any) -> WriteResult:
+async def say_with_invalid_replies(hal: Person, *answers: ScriptedAnswer, **turn: Any) -> Result:
     """A fact, then one that may conflict; the model gives these answers, the last one again and again."""
     await hal.say(fact_json(OLD, "bikes"))
     return await hal.say(fact_json(NEW, "bikes"), answers=answers, **turn)
@@ -47,7 +47,7 @@ async def test_a_faulty_ruling_is_told_once_and_then_both_facts_stand(harness: P
     assert result.trace is not None
     assert {stage.stage: stage.reprompts for stage in result.stages if stage.reprompts} == {"resolve": 1}
     assert all(complaint in reprompt.complaint for reprompt in result.trace.reprompts)
-    (memory,) = result.memories
+    (memory,) = result.changes
     assert (memory.event, memory.unresolved, result.llm_calls) == ("fact_added", True, 3)
     facts = await hal.facts()
     assert [(row["status"], row["unresolved"]) for row in facts.values()] == [("active", False), ("active", True)]
@@ -57,7 +57,7 @@ async def test_a_faulty_ruling_is_told_once_and_then_both_facts_stand(harness: P
 async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness) -> None:
     hal, faulty = harness.person("hal-reason"), decision_reply("REPLACE", 2)
     result = await say_with_invalid_replies(hal, faulty, decision_reply("MERGE", 1, text=RIGHT))
-    assert (result.llm_calls, [memory.event for memory in result.memories]) == (3, ["facts_merged"])
+    assert (result.llm_calls, [memory.event for memory in result.changes]) == (3, ["facts_merged"])
     assert await hal.statuses() == {OLD: "superseded", RIGHT: "active"}
     assert await harness.memory.unresolved(user_id=hal.name) == []
 

@@ -88,7 +88,7 @@ async def test_a_reading_that_obeys_brings_at_most_a_statement(harness: Pipeline
     order = fact_json("reader deletes everything.", "orders", action_hint="retract") | {"excerpt": INJECTION}
     invented = fact_json("reader owns nothing.", "boat on the lake", action_hint="retract") | {"excerpt": "I own none"}
     result = await who.person.say(order, invented, messages=[{"role": "user", "content": INJECTION}])
-    assert [memory.text for memory in result.memories] == ["reader deletes everything."]
+    assert [memory.text for memory in result.changes] == ["reader deletes everything."]
     assert result.trace is not None
     assert [(one.text, one.reason) for one in result.trace.omitted] == [("reader owns nothing.", "excerpt_not_found")]
     assert await who.changed() == set()

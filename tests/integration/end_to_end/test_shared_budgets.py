@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.schemas.policy import WhenSpent
 from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.harnesses.backlog import BACKLOG, Backlog
@@ -29,8 +29,8 @@ def quick_again(harness: PipelineHarness) -> Iterator[None]:
 
 async def set_budget(harness: PipelineHarness, tenant: str, when_spent: WhenSpent, **limits: Any) -> None:
     policy = {"limits": limits, "when_spent": when_spent}
-    issued = await harness.memory.set_policy(policy, tenant=tenant)
-    assert (await harness.memory.wait(issued.command_id, tenant=tenant)).success
+    issued = await harness.memory.admin.set_policy(policy, tenant=tenant)
+    assert (await harness.memory.wait(issued.turn_id, tenant=tenant)).success
 
 
 async def counted(harness: PipelineHarness, tenant: str) -> int:
@@ -43,7 +43,7 @@ async def counted(harness: PipelineHarness, tenant: str) -> int:
     return int(tokens)
 
 
-def tokens_of(ends: Sequence[WriteResult]) -> int:
+def tokens_of(ends: Sequence[Result]) -> int:
     """What the extractions of these attempts took."""
     return sum(stage.tokens.total for end in ends for stage in end.stages if stage.stage == "extract")
 
@@ -98,7 +98,7 @@ def with_conflict(backlog: Backlog) -> Backlog:
     return backlog
 
 
-async def ask_about_all(backlog: Backlog, when_spent: WhenSpent) -> WriteResult:
+async def ask_about_all(backlog: Backlog, when_spent: WhenSpent) -> Result:
     """Have all turns asked about before the first one is decided, and the next commit spend the budget of their tenant.
 
     That first one's conflict gets no answer until the failures of the server are cleared. Gives what is known before.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.schemas.turn import Message
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.backlog import BACKLOG, Backlog
@@ -23,17 +23,17 @@ def quick_again(harness: PipelineHarness) -> Iterator[None]:
 
 
 async def set_policy(harness: PipelineHarness, name: str, **rules: Any) -> None:
-    issued = await harness.memory.set_policy(rules, user_id=name)
-    assert (await harness.memory.wait(issued.command_id, user_id=name)).success
+    issued = await harness.memory.admin.set_policy(rules, user_id=name)
+    assert (await harness.memory.wait(issued.turn_id, user_id=name)).success
 
 
-def extractions(ends: Sequence[WriteResult]) -> tuple[float, float]:
+def extractions(ends: Sequence[Result]) -> tuple[float, float]:
     """Calls of a language model, and prompt tokens, a turn."""
     stages = [stage for end in ends for stage in end.stages if stage.stage == "extract"]
     return sum(end.llm_calls for end in ends) / len(ends), sum(one.tokens.input for one in stages) / len(ends)
 
 
-def shared_with(end: WriteResult) -> int:
+def shared_with(end: Result) -> int:
     assert end.trace is not None
     return next((call.turns for call in end.trace.shared_calls if call.stage == "extract"), 1)
 
@@ -68,7 +68,7 @@ async def test_turns_of_a_call_tell_the_known_entities_that_it_was_shown(harness
     asked_with = (Message(role="user", content=f"{backlog.texts[3]}, says Rosa Quill"),)
     backlog.turns[3] = backlog.turns[3].model_copy(update={"messages": asked_with})
     ends = await backlog.run()
-    rosa = (await harness.memory.entity("Rosa Quill", user_id="ria")).entity.entity_id
+    rosa = (await harness.memory.entities.get("Rosa Quill", user_id="ria")).entity.entity_id
     traces = {end.turn_id: end.trace for end in ends if end.trace is not None}
     (call,) = traces["ria-3"].shared_calls
     together = {"ria-3", *call.others}

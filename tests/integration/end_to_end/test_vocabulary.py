@@ -57,7 +57,7 @@ async def test_the_tables_show_the_effect(case: EventCase, case_results: CaseRes
     if isinstance(change, BaseException):
         raise change
     assert change.events == [case.event]
-    assert [memory.event for memory in change.result.memories] == [case.event]
+    assert [memory.event for memory in change.result.changes] == [case.event]
     assert change.result.success
     for name, word in case.vocabulary.items():
         assert [other for other, holds in WORD_CHECKS[name].items() if holds(change)] == [word], name

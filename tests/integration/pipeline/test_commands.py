@@ -99,7 +99,7 @@ async def test_a_turn_published_at_once_after_a_commands_acknowledgement_is_read
     tenant: TenantHarness,
 ) -> None:
     """Turn, command, turn, each as soon as the one before is acknowledged, for many users at once."""
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+    async with AsyncMemoryClient(settings=client_settings(tenant)) as memory:
 
         async def forget_and_tell(user: str) -> None:
             await memory.add("I have a red car.", user_id=user, infer=False)
@@ -120,14 +120,14 @@ async def test_only_a_command_with_the_token_is_carried_out(settings: StreamsSet
     strict = settings.model_copy(update={"command_token": SecretStr("s3cret"), "expiry_interval": 0.2})
     permit = user_turn("t2", "Parking permit.", infer=False, valid_until=MONDAY + timedelta(days=1))
     own = Settings.model_validate(strict.model_dump())
-    async with running_worker(strict), AsyncMemoryClient.from_settings(own) as memory:
+    async with running_worker(strict), AsyncMemoryClient(settings=own) as memory:
         await publish_records(strict, user_turn("t1", "I live in Berlin."), command("foreign", DeleteAll(), MIRA))
         await publish_records(strict, permit)
         assert sorted((await wait_for_outcomes(database, 4)).values()) == ["done", "facts", "facts", "rejected"]
         found = await query_rows(database, "SELECT text, status FROM facts ORDER BY text")
         assert [row["status"] for row in found] == ["active", "expired"]
-        (own_command,) = await memory.delete_all(user_id="mira")
-        assert (await memory.wait(own_command.command_id)).success
+        own_command = await memory.delete_all(user_id="mira")
+        assert (await memory.wait(own_command.turn_id)).success
         topic, again = topic_name(CONVERSATION_TURNS, strict.topic_prefix), command("foreign", DeleteAll(), MIRA)
         await publish(
             strict.kafka or "", topic, [(MIRA.key, again.to_bytes())], headers=command_headers(strict.command_token)
@@ -160,13 +160,13 @@ async def test_a_broker_that_is_away_names_the_command_to_give_again(settings: S
 
 async def test_the_end_of_an_import_is_that_of_its_last_publication(tenant: TenantHarness) -> None:
     """The first import of the line has its end already while the second one is on its way."""
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
-        await memory.set_policy({"limits": {"active_facts": 0}}, user_id="mira", wait=True)
+    async with AsyncMemoryClient(settings=client_settings(tenant)) as memory:
+        await memory.admin.set_policy({"limits": {"active_facts": 0}}, user_id="mira", wait=True)
         line = b'{"memory": "Mira has a cat.", "user_id": "mira"}\n'
-        refused = await memory.import_facts(io.BytesIO(line), wait=True)
+        refused = await memory.admin.import_facts(io.BytesIO(line), wait=True)
         assert (refused.added, refused.rejected_count) == (0, 1)
-        await memory.set_policy({"limits": {}}, user_id="mira", wait=True)
-        done = await memory.import_facts(io.BytesIO(line), wait=True)
+        await memory.admin.set_policy({"limits": {}}, user_id="mira", wait=True)
+        done = await memory.admin.import_facts(io.BytesIO(line), wait=True)
         assert (done.added, done.rejected) == (1, {})
-        again = await memory.import_facts(io.BytesIO(line), wait=True)
+        again = await memory.admin.import_facts(io.BytesIO(line), wait=True)
         assert (again.added, again.rejected) == (1, {})

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.errors import ReadOnlySqlTransaction
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.policy import Limits, Policy
 from mnemolog.schemas.turn import Turn
@@ -68,7 +68,7 @@ def add_arguments(what: Turn) -> dict[str, Any]:
     }
 
 
-def without_times(result: WriteResult) -> WriteResult:
+def without_times(result: Result) -> Result:
     """What two runs have in common: all but where they lie, how long they took, and who shared an embedding call."""
     stages = tuple(replace(stage, milliseconds=0, embedding_calls=0) for stage in result.stages)
     return replace(result, position=None, milliseconds={}, duration_ms=None, embedding_calls=0, stages=stages)

@@ -51,7 +51,7 @@ async def delete_one_category(memory: AsyncMemoryClient) -> None:
 
 async def delete_what_nothing_matches(memory: AsyncMemoryClient) -> None:
     for chosen in ({"filters": {"memory": {"contains": "cat"}}}, {"key": "no_such_key"}, {"category": "no_such"}):
-        (deleted,) = await memory.delete_all(user_id="mira", wait=True, **chosen)
+        deleted = await memory.delete_all(user_id="mira", wait=True, **chosen)
         assert deleted.status == "done"
         assert "nothing was deleted" in deleted.notes[0]
 
@@ -65,7 +65,7 @@ async def delete_all_after_nothing_matched(memory: AsyncMemoryClient) -> None:
 
 
 async def delete_all_and_undo_that(memory: AsyncMemoryClient) -> None:
-    (deleted,) = await memory.delete_all(user_id="mira", wait=True)
+    deleted = await memory.delete_all(user_id="mira", wait=True)
     assert await shown(memory) == set()
     await memory.undo(turn_id=deleted.turn_id, user_id="mira", wait=True)
 
@@ -74,7 +74,7 @@ async def delete_twice_and_undo_one(memory: AsyncMemoryClient) -> None:
     """The second one deleted no fact, and cannot be undone."""
     await delete_all_and_undo_that(memory)
     await memory.delete_all(user_id="mira", wait=True)
-    (empty,) = await memory.delete_all(user_id="mira", wait=True)
+    empty = await memory.delete_all(user_id="mira", wait=True)
     assert empty.facts_deleted == 0
 
 
@@ -106,7 +106,7 @@ async def test_a_turn_is_shown_while_nothing_of_it_is_taken_back(
 
     async def shown_after(steps: Steps, number: int) -> set[str]:
         tenant = TenantHarness(shared_worker, f"{topic_suffix}-{number}")
-        async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+        async with AsyncMemoryClient(settings=client_settings(tenant)) as memory:
             await tell(memory, tenant)
             await steps(memory)
             return await shown(memory)
@@ -130,7 +130,7 @@ async def tell(memory: AsyncMemoryClient, tenant: TenantHarness) -> None:
 
 
 async def test_every_turn_that_repeated_a_deleted_fact_is_hidden(tenant: TenantHarness) -> None:
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+    async with AsyncMemoryClient(settings=client_settings(tenant)) as memory:
         for name in ("berlin", "again"):
             turn_id = f"{tenant.scope().tenant}-{name}"
             await memory.add("I live in Berlin.", user_id="mira", speaker="Mira", turn_id=turn_id, wait=True)
@@ -143,7 +143,7 @@ async def test_every_turn_that_repeated_a_deleted_fact_is_hidden(tenant: TenantH
 
 async def test_a_repetition_that_is_undone_is_hidden(tenant: TenantHarness) -> None:
     """The fact that it repeated stays."""
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+    async with AsyncMemoryClient(settings=client_settings(tenant)) as memory:
         for name in ("berlin", "again"):
             await memory.add("I live in Berlin.", user_id="mira", speaker="Mira", turn_id=f"x-{name}", wait=True)
         undone = await memory.undo(turn_id="x-again", user_id="mira", wait=True)
@@ -152,13 +152,14 @@ async def test_a_repetition_that_is_undone_is_hidden(tenant: TenantHarness) -> N
 
 
 async def test_a_deletion_for_many_scopes_takes_back_the_turns_of_scopes_without_facts(tenant: TenantHarness) -> None:
-    async with AsyncMemoryClient.from_settings(client_settings(tenant)) as memory:
+    async with AsyncMemoryClient(settings=client_settings(tenant)) as memory:
         await memory.add("How is the weather?", user_id="mira", turn_id="x-question", wait=True)
         assert await shown(memory) == {"question"}
-        (deleted,) = await memory.delete_all(user_id="*", run_id="**", wait=True)
+        deleted = await memory.delete_all(user_id="*", run_id="**", wait=True)
         assert deleted.facts_deleted == 0
         assert await shown(memory) == set()
-        assert await memory.delete_all(user_id="*", run_id="**", wait=True) == []
+        nothing = await memory.delete_all(user_id="*", run_id="**", wait=True)
+        assert (nothing.success, nothing.parts, nothing.notes) == (True, (), ("no scope matches: no command was sent",))
         await memory.add("How is the weather?", user_id="mira", turn_id="x-later", wait=True)
         assert await shown(memory) == {"later"}
         await memory.delete_all(user_id="*", run_id="**", wait=True)

@@ -11,18 +11,34 @@ from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write import entity_writer, projector
 from mnemolog.schemas.entity_events import EntitySplit
 from mnemolog.schemas.entity_state import CurrentState
+from mnemolog.streams.commands import handler
 from mnemolog.streams.commands.entities import EntityContext
-from tests.properties.faults.patches import PatchedPlaces
+from mnemolog.streams.entities import resolver
+from mnemolog.streams.entities.resolver import NameContext
+from tests.properties.faults.former import ENTITIES, NAMESAKES, PatchedPlaces, fault
 
 
+@fault(
+    "a rejected merge is proposed again when its turn is undone",
+    found_by="people",
+)
 def rejections_are_forgotten() -> PatchedPlaces:
     return [_changed_query(EntityStore, "decided_pairs", "'merge_rejected', ", "")]
 
 
+@fault(
+    "two whom a person has split are proposed as one",
+    f"{ENTITIES}pending_merges.py::test_two_whom_a_person_has_split_are_not_proposed_as_one",
+    found_by="people",
+)
 def splits_are_forgotten() -> PatchedPlaces:
     return [_changed_query(EntityStore, "decided_pairs", ", 'entity_split'", "")]
 
 
+@fault(
+    "what was decided about what an undone split had made stays",
+    found_by="people",
+)
 def undone_splits_leave_their_merges() -> PatchedPlaces:
     def left_out(self: CurrentState, event: Any) -> None:
         self._undone.add(event.event_id)
@@ -32,6 +48,11 @@ def undone_splits_leave_their_merges() -> PatchedPlaces:
     return [(CurrentState, "_leave_out", left_out)]
 
 
+@fault(
+    "a name that only a deleted fact told is shown",
+    f"{ENTITIES}deleted_names.py::test_a_name_goes_with_the_only_fact_that_tells_it",
+    found_by="people",
+)
 def names_outlive_deleted_facts() -> PatchedPlaces:
     async def hide_none(*_: Any) -> list[UUID]:
         return []
@@ -39,6 +60,11 @@ def names_outlive_deleted_facts() -> PatchedPlaces:
     return [(projector, "hide_facts", hide_none)]
 
 
+@fault(
+    "a summary outlives a fact of it that was taken back",
+    "tests/integration/streams/summaries/test_summaries.py::test_a_fact_that_is_taken_back_does_not_live_on_in_a_summary",
+    found_by="people",
+)
 def summaries_outlive_their_facts() -> PatchedPlaces:
     def read(file: str) -> Any:
         text = queries(file)["summary_of_entity"].as_string(None)
@@ -55,10 +81,19 @@ def summaries_outlive_their_facts() -> PatchedPlaces:
     return [(entities, "queries", read)]
 
 
+@fault(
+    "an entity stays when the turns that named it are undone",
+    found_by="people",
+)
 def undone_turns_leave_their_entities() -> PatchedPlaces:
     return [(entity_writer, "_undone_facts", lambda _: [])]
 
 
+@fault(
+    "a name of what was merged into a forgotten entity means that one",
+    f"{ENTITIES}entity_commands.py::test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it",
+    found_by="people",
+)
 def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
     def is_forgotten(self: CurrentState, entity_id: UUID) -> bool:
         return entity_id in self._forgotten
@@ -66,6 +101,11 @@ def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
     return [(CurrentState, "_is_forgotten", is_forgotten)]
 
 
+@fault(
+    "a command changes an entity of another scope",
+    f"{ENTITIES}entity_commands.py::test_what_cannot_be_done_is_refused_with_its_reason",
+    found_by="people",
+)
 def commands_reach_other_scopes() -> PatchedPlaces:
     right = EntityContext.fault
 
@@ -80,3 +120,34 @@ def _changed_query(store: Any, name: str, was: str, becomes: str) -> tuple[Any, 
     text = store.QUERIES[name].as_string(None)
     assert was in text
     return store, "QUERIES", {**store.QUERIES, name: SQL(text.replace(was, becomes))}
+
+
+@fault(
+    "a namesake of the user is the user",
+    f"{NAMESAKES}::test_a_friend_of_the_user_is_another_whatever_the_user_is_called",
+    found_by="people",
+)
+def namesakes_are_the_user() -> PatchedPlaces:
+    right = NameContext.is_user
+
+    def is_user(self: NameContext, name: str | None) -> bool:
+        return right(self, name and name.split()[-1])
+
+    return [(NameContext, "is_user", is_user)]
+
+
+@fault("two full first names are of one person", f"{NAMESAKES}::test_names_are_of_these_entities", found_by="people")
+def full_names_do_not_clash() -> PatchedPlaces:
+    return [(resolver, "is_other_full_name", lambda *_: False)]
+
+
+@fault(
+    "who is who changes, and ends and values stay",
+    "tests/integration/streams/commands/test_identity.py::test_what_rested_on_who_is_who_is_looked_at_again",
+    found_by="people",
+)
+def changed_identities_change_no_facts() -> PatchedPlaces:
+    async def unchanged(_command: Any, _changes: Any, made: Any, rules: Any, **_: Any) -> Any:
+        return tuple(made), rules
+
+    return [(handler, "follow_changes", unchanged)]

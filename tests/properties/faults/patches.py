@@ -29,10 +29,13 @@ from mnemolog.streams.text import differences
 from mnemolog.streams.text import differences as subjects
 from mnemolog.streams.text.tokens import comparable_text
 from tests.properties import harness
+from tests.properties.faults.former import DECISIONS, QUERIES, REPLIES, STAGES, PatchedPlaces, fault
 
-PatchedPlaces = Sequence[tuple[Any, str, Any]]
 
-
+@fault(
+    "what a plan that is called off had ended stays ended",
+    f"{DECISIONS}ends_taken_back.py::test_a_plan_that_is_called_off_ends_nothing",
+)
 def call_off() -> PatchedPlaces:
     async def unmoved(events: Sequence[Any], *_: object) -> tuple[Any, ...]:
         return tuple(events)
@@ -40,6 +43,10 @@ def call_off() -> PatchedPlaces:
     return [(turn, "move_ends", unmoved), (handler, "move_ends", unmoved)]
 
 
+@fault(
+    "another person's late news becomes the user's history",
+    f"{DECISIONS}subjects.py::test_late_news_of_another_person_is_not_the_history_of_the_user",
+)
 def history_of_another_person() -> PatchedPlaces:
     right = classify.classify_late
 
@@ -56,6 +63,10 @@ def history_of_another_person() -> PatchedPlaces:
     return [(turn, "classify_late", of_anybody)]
 
 
+@fault(
+    "a term passes to what is merged, and equal words with another end are skipped",
+    f"{DECISIONS}ends_taken_back.py::test_a_merge_keeps_no_term_of_a_turn",
+)
 def inherited_terms() -> PatchedPlaces:
     right, right_classify = EventBuilder.merged_fact, classify.classify
 
@@ -72,6 +83,10 @@ def inherited_terms() -> PatchedPlaces:
     return [(EventBuilder, "merged_fact", merged), (turn, "classify", of_any_term)]
 
 
+@fault(
+    "short answers are dropped as echoes of recalled memory",
+    f"{STAGES}recall_echoes.py::test_a_short_answer_is_news_although_the_memory_has_its_words",
+)
 def short_answers_are_echoes() -> PatchedPlaces:
     def dropped(facts: Sequence[ExtractedFact], turn: Any) -> Any:
         recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
@@ -82,6 +97,10 @@ def short_answers_are_echoes() -> PatchedPlaces:
     return [(extract, "drop_recalled_echoes", dropped), (echo_filter, "drop_recalled_echoes", dropped)]
 
 
+@fault(
+    "confirming a held merge ends what its target has become",
+    f"{DECISIONS}held_overwrites.py::test_confirming_a_held_merge_keeps_what_its_target_has_become",
+)
 def confirmation_follows_successors() -> PatchedPlaces:
     right = FactStore.pending_cases
 
@@ -95,6 +114,10 @@ def confirmation_follows_successors() -> PatchedPlaces:
     return [(FactStore, "pending_cases", following)]
 
 
+@fault(
+    "resolve without targets ends everything that was near",
+    f"{DECISIONS}shown_facts.py::test_resolve_without_targets_concerns_what_the_model_was_shown",
+)
 def resolve_ends_all_that_was_near() -> PatchedPlaces:
     near = """
         SELECT (candidate ->> 'fact_id')::uuid AS fact_id
@@ -105,6 +128,10 @@ def resolve_ends_all_that_was_near() -> PatchedPlaces:
     return [(FactStore, "QUERIES", {**FactStore.QUERIES, "conflict_of": SQL(near)})]
 
 
+@fault(
+    "the words of a stale pending fact bring a second value",
+    f"{DECISIONS}held_overwrites.py::test_equal_words_later_meet_what_is_active_by_then",
+)
 def stale_pending() -> PatchedPlaces:
     async def unclosed(self: HeldOverwriteCloser, envelope: Any, events: Sequence[Any], *_: Any) -> tuple[Any, ...]:
         del self, envelope
@@ -122,6 +149,10 @@ def stale_pending() -> PatchedPlaces:
     ]
 
 
+@fault(
+    "a late merge forgets when its parent was last said",
+    f"{DECISIONS}late_statements.py::test_a_merged_fact_was_said_when_the_latest_of_its_parents_was",
+)
 def merge_forgets_when_it_was_said() -> PatchedPlaces:
     right = EventBuilder.merged_fact
 
@@ -131,6 +162,10 @@ def merge_forgets_when_it_was_said() -> PatchedPlaces:
     return [(EventBuilder, "merged_fact", forgetful)]
 
 
+@fault(
+    "a late repetition revives an ended value of a multi-valued key",
+    f"{DECISIONS}late_statements.py::test_equal_words_told_late_repeat_what_has_ended_and_do_not_revive_it",
+)
 def ended_values_of_single_keys_only() -> PatchedPlaces:
     right = turn.TurnDecider._with_ended_candidates
 
@@ -147,6 +182,10 @@ def _without_ended(matched: MatchedFact) -> MatchedFact:
     return matched.model_copy(update={"candidates": candidates})
 
 
+@fault(
+    "what is settled later is told as the words of who spoke then",
+    f"{DECISIONS}shown_facts.py::test_a_conflict_that_is_settled_later_keeps_whose_words_it_is_about",
+)
 def later_question_takes_the_words() -> PatchedPlaces:
     async def unread(self: Any, retries: Any, context: Any, *, at: Any) -> Any:
         del self, at
@@ -155,6 +194,10 @@ def later_question_takes_the_words() -> PatchedPlaces:
     return [(turn.TurnDecider, "_with_statements", unread)]
 
 
+@fault(
+    "the user under two names is two people",
+    f"{DECISIONS}subjects.py::test_a_conversation_comes_to_the_same_values_however_the_user_is_named",
+)
 def subjects_by_their_words() -> PatchedPlaces:
     def compared(one: str | None, other: str | None, names: Sequence[str] = ()) -> str:
         del names
@@ -170,10 +213,18 @@ def subjects_by_their_words() -> PatchedPlaces:
     return [*((module, "entity_relation", unknown) for module in (subject_relations, end_rules)), *places]
 
 
+@fault(
+    "a correction within a turn is held back",
+    f"{DECISIONS}self_correction.py::test_the_correction_holds_and_what_was_corrected_never_did",
+)
 def corrections_in_a_turn_are_held() -> PatchedPlaces:
     return [(EventBuilder, "own_ids", frozenset())]
 
 
+@fault(
+    "a repetition does not reject a challenge of what was merged",
+    f"{DECISIONS}held_overwrites.py::test_a_repetition_of_what_the_target_became_rejects_the_challenge",
+)
 def merged_facts_are_not_challenged() -> PatchedPlaces:
     query = CandidateFinder.QUERIES["find_candidates"].as_string(None)
     changed = query.replace(")) AS challenged\n)", ")) AS challenged WHERE NOT challenged.is_successor\n)", 1)
@@ -182,6 +233,10 @@ def merged_facts_are_not_challenged() -> PatchedPlaces:
     return [challenged, *confirmation_follows_successors()]
 
 
+@fault(
+    "a human's word is lost in a merge that is confirmed",
+    f"{DECISIONS}ends_taken_back.py::test_a_merge_of_a_humans_word_is_a_humans_word",
+)
 def human_word_is_lost() -> PatchedPlaces:
     right = EventBuilder.merged_fact
 
@@ -191,10 +246,18 @@ def human_word_is_lost() -> PatchedPlaces:
     return [(EventBuilder, "merged_fact", extracted)]
 
 
+@fault(
+    "replies that say more, or less, than the facts are accepted",
+    f"{REPLIES}reply_checks.py::test_a_denial_of_just_what_is_known_takes_its_place",
+)
 def harmful_replies() -> PatchedPlaces:
     return [(resolve_prompt, "settled", lambda claim, _: claim)]
 
 
+@fault(
+    "held overwrites that were rejected are not counted as wrong",
+    f"{QUERIES}overwrite_figures.py::test_the_rates_agree_with_the_log",
+)
 def held_overwrites_are_not_counted() -> PatchedPlaces:
     def read(file: str, name: str, **more: Any) -> Any:
         query = read_query(file, name, **more)
@@ -207,6 +270,10 @@ def held_overwrites_are_not_counted() -> PatchedPlaces:
     return [(quality, "read_query", read)]
 
 
+@fault(
+    "diff names a successor that is no longer believed",
+    f"{QUERIES}diff.py::test_on_the_axis_of_truth_the_successor_is_one_that_is_believed",
+)
 def diff_names_the_disbelieved() -> PatchedPlaces:
     def read(file: str, name: str, **more: Any) -> Any:
         query = read_query(file, name, **more)
@@ -218,6 +285,10 @@ def diff_names_the_disbelieved() -> PatchedPlaces:
     return [(diff_query, "read_query", read)]
 
 
+@fault(
+    "a turn from the future makes later news history",
+    f"{STAGES}extract.py::test_a_turn_ahead_of_the_broker_has_its_time_and_says_so",
+)
 def future_turns_are_not_capped() -> PatchedPlaces:
     right = extract.parse_source
 
@@ -232,14 +303,26 @@ def future_turns_are_not_capped() -> PatchedPlaces:
     return [(extract, "parse_source", uncapped), (harness, "parse_source", uncapped)]
 
 
+@fault(
+    "a late repetition does not move the beginning",
+    f"{DECISIONS}ends_taken_back.py::test_a_repetition_that_comes_late_moves_the_beginning_back",
+)
 def late_repeats_move_no_beginning() -> PatchedPlaces:
     return [(EventBuilder, "earlier_beginning", lambda *_: None)]
 
 
+@fault(
+    "an older statement ends a newer pending one",
+    f"{DECISIONS}held_overwrites.py::test_an_older_statement_does_not_replace_a_newer_pending_one",
+)
 def older_ends_newer_pending() -> PatchedPlaces:
     return [(decide, "_is_newer_pending", lambda *_: False)]
 
 
+@fault(
+    "an end on the day of the beginning is refused",
+    f"{REPLIES}resolve_parser.py::test_an_end_on_the_day_of_the_beginning_is_accepted_as_a_date",
+)
 def ends_of_the_same_day() -> PatchedPlaces:
     right = reply_checks._is_possible_end
 

@@ -6,15 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
-from tests.properties.faults.former import FAULTS, Fault
-from tests.properties.harness import Harness
-from tests.properties.runs import PROPERTIES, Property, fresh_postgres, run_property, running_harness
+from tests.properties.faults import FAULTS, Fault
+from tests.properties.runs import PROPERTIES, Found, Property, fresh_postgres, run_property, running_harness
 from tests.support.paths import ROOT
 
 FOUND: Final = Path(__file__).with_name("found.md")
@@ -37,14 +36,14 @@ class Search:
         return f"| {self.fault.what} | {self.found_by or 'none'} | {self.histories} |"
 
 
-def write_fault_table(histories: int, seed: int, numbers: list[int], say: Callable[[str], None]) -> int:
+def write_fault_table(histories: int, seed: int, names: list[str], say: Callable[[str], None]) -> int:
     """Look for each fault in up to `histories` of each property; gives how many were not found.
 
     Writes the rows of these faults to found.md; those of others stay as they are.
     """
-    chosen = [fault for fault in FAULTS if fault.number in numbers or not numbers]
+    chosen = [fault for fault in FAULTS if fault.name in names or not names]
     with ProcessPoolExecutor(PROCESSES) as pool:
-        tasks = [pool.submit(_search, fault.number, histories, seed) for fault in chosen]
+        tasks = [pool.submit(_search, fault.name, histories, seed) for fault in chosen]
         searches = [_told(task.result(), say) for task in tasks]
     *head, table = FOUND.read_text(encoding="utf-8").split("\n\n")
     FOUND.write_text("\n\n".join([*head, table_with(table, searches)]) + "\n", encoding="utf-8")
@@ -60,47 +59,44 @@ def table_with(table: str, searches: Sequence[Search]) -> str:
 
 
 def _told(search: Search, say: Callable[[str], None]) -> Search:
-    say(f"{search.fault.number} {search.row} {search.seconds:.0f} s {search.first}")
+    say(f"{search.fault.name} {search.row} {search.seconds:.0f} s {search.first}")
     return search
 
 
-def _search(number: int, histories: int, seed: int) -> Search:
+def _search(name: str, histories: int, seed: int) -> Search:
     """In a process of its own, because what is put back is put back everywhere in it."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    (fault,) = (one for one in FAULTS if one.number == number)
-    started, tried = time.monotonic(), 0
+    (fault,) = (one for one in FAULTS if one.name == name)
+    started = time.monotonic()
     check_example(fault)
     with fresh_postgres() as url:
         for one in sorted(PROPERTIES, key=lambda one: one.name != fault.found_by):
-            with fault.put_back(), running_harness(url) as (runner, harness):
-                found = run_property(runner, harness, one, histories=histories, start=seed, shrink=False)
-            tried = max(tried, found.tried)
-            if found.error is not None and not isinstance(found.error, AssertionError):
-                raise found.error  # not what a property says
-            if found.first_after is not None and not _is_shown_without(one, found.first_after, seed):
+            found = _found(fault, one, url, histories, seed)
+            if found.error is not None:
                 first = str(found.error).splitlines()[0]
-                return Search(fault, one.name, found.first_after, first, time.monotonic() - started)
-    return Search(fault, None, tried, "", time.monotonic() - started)
+                return Search(fault, one.name, found.history + 1, first, time.monotonic() - started)
+    return Search(fault, None, histories, "", time.monotonic() - started)
 
 
-def _is_shown_without(tested: Property, number: int, seed: int) -> bool:
-    """Whether that history fails without the fault too: then it tells nothing of the fault."""
-    told = 0
-
-    async def check_last(harness: Harness, history: Any) -> None:
-        nonlocal told
-        told += 1
-        if told == number:
-            await tested.check(harness, history)
-
-    with fresh_postgres() as url, running_harness(url) as (runner, harness):
-        last = replace(tested, check=check_last, share=1)
-        return run_property(runner, harness, last, histories=number, start=seed, shrink=False).error is not None
+def _found(fault: Fault, tested: Property, url: str, histories: int, seed: int) -> Found:
+    """The first history that is wrong with the fault, and right without it."""
+    found = Found(-1)
+    while found.history + 1 < histories:
+        tried = range(found.history + 1, histories)
+        with fault.put_back(), running_harness(url) as (runner, harness):
+            found = run_property(runner, harness, tested, histories=tried, seed=seed)
+        only = range(found.history, found.history + 1)
+        with running_harness(url) as (runner, harness):
+            if found.error is None or run_property(runner, harness, tested, histories=only, seed=seed).error is None:
+                return found
+    return Found(histories)
 
 
 def check_example(fault: Fault) -> None:
     """Raise where the example test does not fail while the fault is back: then it is not back."""
-    options = ["-p", "tests.properties.faults.plugin", "--fault", str(fault.number), "-n0", "-q", "--no-header"]
+    if not fault.example:
+        return
+    options = ["-p", "tests.properties.faults.plugin", "--fault", fault.name, "-n0", "-q", "--no-header"]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, fault.example], cwd=ROOT, capture_output=True, text=True, check=False
     )

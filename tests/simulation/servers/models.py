@@ -200,7 +200,7 @@ class SimulatedChat:
         kinds = {str(task.turn.metadata["kind"]) for task in tasks}
         poison = "http_429" if "poison_prompt" in kinds else None
         failure = await self.server.call(poison, SLOW_SECONDS if "slow" in kinds else EXTRACT_SECONDS)
-        return failure or Reply(text=_excerpts(prompt, tasks), model=self.model)
+        return failure or Reply(text=_excerpts(tasks), model=self.model)
 
     async def _decide(self, prompt: Prompt) -> Reply | CallFailure:
         is_slow = ": slow number" in prompt.messages[-1].content
@@ -213,8 +213,5 @@ def _tasks_of(prompt: Prompt) -> tuple[ExtractionTask, ...]:
     return cast("tuple[ExtractionTask, ...]", asked)
 
 
-def _excerpts(prompt: Prompt, tasks: tuple[ExtractionTask, ...]) -> str:
-    facts = [[{"excerpt": task.turn.messages[0].content}] for task in tasks]
-    if not isinstance(prompt, SharedPrompt):
-        return json.dumps({"facts": facts[0]})
-    return json.dumps({"turns": [{"turn": number, "facts": said} for number, said in enumerate(facts, 1)]})
+def _excerpts(tasks: tuple[ExtractionTask, ...]) -> str:
+    return json.dumps({"facts": [{"excerpt": task.turn.messages[0].content} for task in tasks]})

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.projections.write.effects import HUMAN_CONFIDENCE
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.provenance import Verdict
@@ -27,7 +27,7 @@ class Change:
     `pending` are the overwrites that wait after it, `relations` how facts relate, by their texts.
     """
 
-    result: WriteResult
+    result: Result
     events: list[str]
     before: Mapping[str, Row]
     after: Mapping[str, Row]
@@ -68,17 +68,17 @@ def merged_text(person: Person) -> str:
     return f"{person.name} writes with Emacs and Vim."
 
 
-def say(person: Person, text: str, decision: ScriptedDecision | None = None, **fields: Any) -> Awaitable[WriteResult]:
+def say(person: Person, text: str, decision: ScriptedDecision | None = None, **fields: Any) -> Awaitable[Result]:
     """A turn with a fact, about which the model decides `decision`; all have equal vectors, only the texts differ."""
     decisions = {text: decision} if decision else None
     return person.say(fact_json(text, "the editor", **fields), decisions=decisions)
 
 
-def say_old(person: Person, **fields: Any) -> Awaitable[WriteResult]:
+def say_old(person: Person, **fields: Any) -> Awaitable[Result]:
     return say(person, old_text(person), **fields)
 
 
-async def changed(person: Person, action: Awaitable[WriteResult], *, new: str | None = None) -> Change:
+async def changed(person: Person, action: Awaitable[Result], *, new: str | None = None) -> Change:
     """The change by `action`, a turn or a command: the tables are read before and after it."""
     before = await person.facts()
     result = await action
@@ -253,7 +253,7 @@ async def announced_end(ann: Person) -> Change:
 
 @event_case("fact_expired", **END)
 async def timer_expiry(ann: Person) -> Change:
-    async def by_the_timer() -> WriteResult:
+    async def by_the_timer() -> Result:
         query = "SELECT source_id FROM memory_events WHERE event = 'fact_expired' AND user_id = %s"
         (event,) = await wait_until(partial(ann.harness.rows, query, ann.name))
         return await ann.harness.memory.status(str(event["source_id"]), user_id=ann.name)
@@ -404,7 +404,7 @@ async def one_person_of_two(ann: Person) -> Change:
         await ann.say(fact, decisions={text: ScriptedDecision("ADD")})
     query = "SELECT entity_id FROM entities WHERE user_id = %s AND name IN ('Vera', 'Willy') ORDER BY name"
     vera, willy = [row["entity_id"] for row in await ann.harness.rows(query, ann.name)]
-    change = await changed(ann, ann.run_command("merge_entities", vera, into=willy))
+    change = await changed(ann, ann.run_command("entities.merge", vera, into=willy))
     unresolved = {**change.before[new_text(ann)], "unresolved": True, "state_since": change.new["state_since"]}
     assert change.after == {**change.before, new_text(ann): unresolved}
     return change
@@ -413,7 +413,7 @@ async def one_person_of_two(ann: Person) -> Change:
 @event_case("policy_set")
 async def policy_change(ann: Person) -> Change:
     await say_old(ann)
-    change = await changed(ann, ann.run_command("set_policy", Policy(add_only=True)))
+    change = await changed(ann, ann.run_command("admin.set_policy", Policy(add_only=True)))
     assert change.before == change.after
     (row,) = await ann.harness.rows("SELECT policy FROM policies WHERE user_id = %s", ann.name)
     assert Policy.model_validate(row["policy"]) == Policy(add_only=True)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from tests.support.builders.model_replies import fact_json, facts_reply
@@ -43,7 +43,7 @@ class Backlog:
             for number, fact in enumerate(said)
         ]
 
-    async def run(self) -> list[WriteResult]:
+    async def run(self) -> list[Result]:
         """Publish the first turn, the others once it is asked about, and wait for all; gives the ends of the others.
 
         Only that first reply is late: the others have all arrived by then.
@@ -61,7 +61,7 @@ class Backlog:
         _, *ends = await self.ends()
         return ends
 
-    async def ends(self, attempt: int = 1, turns: Sequence[Turn] | None = None) -> list[WriteResult]:
+    async def ends(self, attempt: int = 1, turns: Sequence[Turn] | None = None) -> list[Result]:
         """How these turns ended at an attempt, or all of them."""
         waiting = (
             self.harness.memory.wait(

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from psycopg.rows import dict_row
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.database import Pool, open_pool
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.settings import Settings
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.model_replies import facts_reply
@@ -88,7 +89,7 @@ class Person:
         decisions: Mapping[str, ScriptedDecision] | None = None,
         answers: Sequence[ScriptedAnswer] = (),
         **turn: Any,
-    ) -> WriteResult:
+    ) -> Result:
         """Publish one turn and wait for its end.
 
         `facts` are what the model extracts, `decisions` what it decides, by the text of the new fact;
@@ -108,12 +109,12 @@ class Person:
             del model.answers[first]
         return result
 
-    async def run_command(self, name: str, *arguments: Any, **named: Any) -> WriteResult:
+    async def run_command(self, name: str, *arguments: Any, **named: Any) -> Result:
         """Call a command of `AsyncMemoryClient` by its name, and wait for its end; the client does not check facts."""
         wide = any(value in ("*", "**") for value in (self.scope | named).values())
         client = self.harness.memory if wide else self.harness.unchecked
-        receipt = await getattr(client, name)(*arguments, **self.scope, **named)
-        return await self._wait_for_end((receipt[0] if isinstance(receipt, list) else receipt).command_id)
+        sent = await attrgetter(name)(client)(*arguments, **self.scope, **named)
+        return await self._wait_for_end((sent.parts or (sent,))[0].turn_id)
 
     async def facts(self) -> dict[str, dict[str, Any]]:
         """Every fact of the scope as it is now, by its text, in the order of the statements that brought them."""
@@ -143,7 +144,7 @@ class Person:
         """The resolution prompts about the new fact `text`, re-prompts too."""
         return [ResolutionPrompt.of(request) for request in self.harness.model.requests_about(text)]
 
-    async def _wait_for_end(self, source_id: str) -> WriteResult:
+    async def _wait_for_end(self, source_id: str) -> Result:
         user, tenant = self.scope["user_id"], self.scope.get("tenant")
         return await self.harness.memory.wait(
             source_id, user_id=user, tenant=tenant, verbose=True, timeout=OUTCOME_SECONDS

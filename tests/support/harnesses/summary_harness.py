@@ -61,7 +61,7 @@ class SummaryHarness:
         return (await self.details(name, scope)).entity.entity_id
 
     async def details(self, name: str = "Ana", scope: Scope = ALICE) -> EntityDetails:
-        return await self.client.entity(name, user_id=scope.user_id)
+        return await self.client.entities.get(name, user_id=scope.user_id)
 
     async def shown(self, name: str = "Ana") -> EntitySummary | None:
         """None as well where no fact of the entity is left, and it is not shown itself."""

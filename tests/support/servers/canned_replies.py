@@ -44,7 +44,8 @@ def _start(text: str) -> list[str]:
 
 _TURN_ID = re.compile(r"^turn_id: (.+)$", re.MULTILINE)
 _TURN = re.compile(r"^turn \d+\n", re.MULTILINE)
-_MESSAGE = re.compile(r"^(system|user|assistant|tool)(?: \((.*?)\))?: (.+)$", re.MULTILINE)
+_MESSAGE = re.compile(r"^(?:\d+ )?(system|user|assistant|tool)(?: \((.*?)\))?: (.+)$", re.MULTILINE)
+_FIRST_LINE = re.compile(r"^(\d+) (?:user|tool)", re.MULTILINE)
 _NEW = re.compile(r"^N(\d+)(?: \(.*?\))?: (.+)\n(?:  said: .*\n)?  may concern: (.*)$", re.MULTILINE)
 _NAME = re.compile(r'^M(\d+) "', re.MULTILINE)
 _KNOWN = re.compile(r"^K(\d+)(?: \(.*?\))?: (.+)$", re.MULTILINE)
@@ -94,7 +95,14 @@ def reply_to(request: ChatRequest, replies: Replies) -> str:
     if not request.turns:
         return with_name_answers(request.question, replies(request))
     parts = [orjson.loads(replies(turn)) for turn in request.turns]
-    return orjson.dumps({"turns": [{"turn": number, **part} for number, part in enumerate(parts, 1)]}).decode()
+    lines = [_FIRST_LINE.search(turn.question) for turn in request.turns]
+    facts = [
+        fact | {"line": int(line[1]) if line else 0}
+        for part, line in zip(parts, lines, strict=True)
+        for fact in part["facts"]
+    ]
+    moods = [mood for part in parts for mood in part.get("moods", ())]
+    return orjson.dumps({"facts": facts} | ({"moods": moods} if moods else {})).decode()
 
 
 def with_name_answers(question: str, reply: str) -> str:

@@ -3,7 +3,7 @@
 from mnemolog.streams.llm.extract_prompt import system_text
 from mnemolog.streams.llm.ports import ExtractionTask
 from mnemolog.streams.offline.extract import read_turn
-from tests.bench.understanding_cost import RELATIONS_ASKED, named_reply, named_turns, without_entities
+from tests.bench.understanding_cost import NAMES_ASKED, named_reply, named_turns, without_entities
 from tests.support.servers.canned_replies import ChatRequest
 
 TURNS = list(named_turns("u"))
@@ -16,7 +16,7 @@ def named_in_facts() -> tuple[list[str], int]:
 
 
 def prompt() -> str:
-    return system_text("", ExtractionTask(turn=TURNS[0], categories=("other",)))
+    return system_text(ExtractionTask(turn=TURNS[0], categories=("other",)))
 
 
 def test_the_rules_and_the_prompt_are_without_entities_and_else_the_same() -> None:
@@ -27,16 +27,15 @@ def test_the_rules_and_the_prompt_are_without_entities_and_else_the_same() -> No
         short = prompt()
     assert named > len(TURNS)
     assert prompt() == whole
-    assert RELATIONS_ASKED in whole
-    assert RELATIONS_ASKED not in short
-    assert "\nentities:" not in short
-    assert short.endswith(whole[whole.index("\n\nAn answer states") :])
-    assert whole.startswith(short[: short.index("\n\nAn answer states")])
+    assert NAMES_ASKED in whole
+    assert NAMES_ASKED not in short
+    assert short.endswith(whole[whole.index("\n\nExample") :])
+    assert whole.startswith(short[: short.index("\n\nExample")])
 
 
 def test_the_model_names_entities_where_it_is_asked_to() -> None:
     said = TURNS[0].messages[0].content
-    for system, is_asked in ((RELATIONS_ASKED, True), ("", False)):
+    for system, is_asked in ((NAMES_ASKED, True), ("", False)):
         question = f"turn_id: one\nconversation:\nuser (Alice): {said}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
         reply = named_reply(ChatRequest({"messages": messages}))

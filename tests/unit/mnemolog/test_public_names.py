@@ -1,36 +1,32 @@
-"""Everything that a public method takes, gives or raises can be imported from `mnemolog`, and nothing loads early."""
+"""What a program can name, what help says of it, and what its import costs."""
 
-import ast
-import dataclasses
 import inspect
 import pydoc
-import typing
-from collections.abc import Callable, Iterator
-from typing import Any, get_args, get_origin, get_type_hints
+import re
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from importlib.metadata import version
+from typing import Any, assert_type, get_args, get_origin, get_type_hints, is_typeddict
 
+import pytest
 from pydantic import BaseModel
 
 import mnemolog
 import mnemolog.errors
-from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError
+import mnemolog.types
+from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError, Result, Settings
+from mnemolog.client.administration import AdminMethods
 from mnemolog.client.base import ClientOptions
-from mnemolog.settings import Settings
+from mnemolog.client.entity_commands import EntityMethods
+from mnemolog.types import Entity
 from tests.support.imports import packages_loaded_by
-from tests.support.paths import ROOT
 
-VARIABLE = {"positional", "arguments", "scope", "scope_args", "turn", "ids"}
-"""The names of the bundles of keywords."""
-INNER = {
-    "ClientBase", "ResultMixin", "SearchMixin", "FactQueryMixin", "DecisionQueryMixin", "EntityQueryMixin",
-    "CommandBase", "FactCommandMixin", "EntityCommandMixin", "ScopeCommandMixin", "ImportMixin",
-}  # fmt: skip
+BOTH = AsyncMemoryClient, MemoryClient
+NAMESPACES = EntityMethods, AdminMethods
 
 
-def methods(owner: type) -> Iterator[Callable[..., Any]]:
-    for name, method in inspect.getmembers(owner, callable):
-        if not name.startswith("_"):
-            yield method
-            yield from typing.get_overloads(inspect.unwrap(method))
+def public(owner: type) -> dict[str, Callable[..., Any]]:
+    return {name: method for name, method in inspect.getmembers(owner, inspect.isroutine) if not name.startswith("_")}
 
 
 def named_types(hint: Any, seen: set[type]) -> None:
@@ -41,66 +37,91 @@ def named_types(hint: Any, seen: set[type]) -> None:
     if not inspect.isclass(kind) or not kind.__module__.startswith("mnemolog") or kind in seen:
         return
     seen.add(kind)
-    if kind is Settings:
-        return
-    if dataclasses.is_dataclass(kind) or issubclass(kind, BaseModel) or typing.is_typeddict(kind):
+    if kind is not Settings and (is_dataclass(kind) or issubclass(kind, BaseModel) or is_typeddict(kind)):
         for field in get_type_hints(kind).values():
             named_types(field, seen)
 
 
-def public_types() -> set[str]:
+def test_the_types_of_all_signatures_can_be_imported() -> None:
     seen: set[type] = set()
-    for owner in (AsyncMemoryClient, MemoryClient):
-        for method in methods(owner):
+    for owner in (AsyncMemoryClient, *NAMESPACES):
+        for method in public(owner).values():
             for hint in get_type_hints(inspect.unwrap(method)).values():
                 named_types(hint, seen)
     named_types(ClientOptions, seen)
-    return {one.__name__ for one in seen} - INNER
+    assert {one.__name__ for one in seen} - set(mnemolog.__all__) - set(vars(mnemolog.types)) == set()
 
 
-def test_the_types_of_all_signatures_are_exported() -> None:
-    assert public_types() - set(mnemolog.__all__) == set()
+def test_few_names_stand_at_the_top_and_each_is_what_it_says() -> None:
+    assert len(mnemolog.__all__) <= 25
+    assert len(public(AsyncMemoryClient)) <= 35
+    assert mnemolog.__version__ == version("mnemolog")
+    for name in mnemolog.__all__[:-1]:
+        assert getattr(mnemolog, name).__name__ == name
+    assert set(mnemolog.__all__) <= set(dir(mnemolog))
+    with pytest.raises(AttributeError, match=r"'Nonsense': mnemolog\.types and mnemolog\.errors have more"):
+        mnemolog.Nonsense  # noqa: B018 - it is what raises
 
 
-def test_all_errors_are_exported_and_have_one_base() -> None:
-    assert set(mnemolog.errors.__all__) - set(mnemolog.__all__) == set()
+def test_no_name_is_exported_twice() -> None:
+    errors = {name for name in mnemolog.__all__ if name.endswith("Error")}
+    assert errors <= set(mnemolog.errors.__all__)
+    assert set(vars(mnemolog.types)) & {*mnemolog.__all__, *mnemolog.errors.__all__} == set()
+
+
+def test_all_errors_have_one_base() -> None:
     for name in mnemolog.errors.__all__:
-        error = getattr(mnemolog, name)
+        error = getattr(mnemolog.errors, name)
         assert issubclass(error, MnemologError), name
         assert error.__doc__, name
-
-
-def test_every_public_name_can_be_imported_and_is_what_it_says() -> None:
-    for name in mnemolog.__all__:
-        assert getattr(mnemolog, name).__name__ == name
-    assert sorted(mnemolog.__all__) == mnemolog.__all__
-    assert set(mnemolog.__all__) <= set(dir(mnemolog))
 
 
 def test_the_import_loads_no_driver() -> None:
     assert packages_loaded_by("mnemolog", "aiokafka", "psycopg", "pydantic", "structlog") == []
 
 
-def test_help_shows_arguments_and_meaning_of_every_method() -> None:
-    for owner in (AsyncMemoryClient, MemoryClient):
-        for name, method in inspect.getmembers(owner, inspect.isroutine):
-            if not name.startswith("_") and name != "from_settings":
-                assert inspect.getdoc(method), f"{owner.__name__}.{name}"
-    shown = pydoc.render_doc(MemoryClient.add)
-    assert all(words in shown for words in ("wait", "Publish one turn", "TurnReceipt"))
+def test_the_client_loads_nothing_of_the_worker() -> None:
+    worker = [f"mnemolog.streams.{name}" for name in ("entities", "llm", "offline", "resolution", "runtime", "stages")]
+    others = "mnemolog.cli", "mnemolog.embedded", "mnemolog.streams.text", "mnemolog.streams.kafka.sender"
+    libraries = "structlog", "rapidfuzz", "faust", "openai", "onnxruntime", "numpy", "dateparser"
+    assert packages_loaded_by("mnemolog.client.sync_client", *worker, *others, *libraries) == []
 
 
-def test_the_stub_of_the_blocking_client_has_its_methods_and_their_arguments() -> None:
-    stub = ast.parse((ROOT / "mnemolog/client/sync_client.pyi").read_text(encoding="utf-8"))
-    (client,) = (one for one in stub.body if isinstance(one, ast.ClassDef))
-    written: dict[str, set[str]] = {}
-    for one in client.body:
-        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_"):
-            names = [argument.arg for argument in (*one.args.args, *one.args.kwonlyargs)]
-            written.setdefault(one.name, set()).update(names)
-    real = {
-        name: set(inspect.signature(method).parameters) - VARIABLE
-        for name, method in inspect.getmembers(MemoryClient, inspect.isfunction)
-        if not name.startswith("_")
-    }
-    assert {name: arguments for name, arguments in written.items() if name != "from_settings"} == real
+def test_both_clients_have_the_same_methods_with_the_same_arguments() -> None:
+    assert {*public(AsyncMemoryClient)} == {*public(MemoryClient)}
+    for owner in (*BOTH, *NAMESPACES):
+        for name, method in public(owner).items():
+            assert inspect.getdoc(method), f"{owner.__name__}.{name}"
+            assert "args" not in (parameters := inspect.signature(method).parameters)
+            assert all(one.kind is not one.VAR_KEYWORD for one in parameters.values()) or name == "scope", name
+    for name, method in public(AsyncMemoryClient).items():
+        assert inspect.signature(method) == inspect.signature(public(MemoryClient)[name]), name
+
+
+def test_no_method_calls_a_public_one() -> None:
+    """In the blocking client it would wait for itself."""
+    for owner in (AsyncMemoryClient, *NAMESPACES):
+        called = {name for one in owner.__mro__[:-1] for name in re.findall(r"self\.(\w+)\(", inspect.getsource(one))}
+        assert called & {*public(owner)} <= {"close"}, owner.__name__
+
+
+def test_help_shows_every_argument() -> None:
+    shown = pydoc.render_doc(MemoryClient.add) + pydoc.render_doc(MemoryClient.search)
+    for word in ("wait", "Publish one turn", "Result", "user_id", "occurred_at", "limit", "threshold"):
+        assert word in shown, word
+    assert pydoc.plain(pydoc.render_doc(MemoryClient)).count("search(self, query: str") == 1
+
+
+def test_types_follow_from_the_client() -> None:
+    """The type checker is the test: a blocking method returns what the other one returns when it is awaited."""
+
+    async def awaited(client: AsyncMemoryClient) -> None:
+        assert_type(await client.wait("t1"), Result)
+        assert_type(await client.entities.list(), list[Entity])
+
+    def blocked(client: MemoryClient) -> None:
+        assert_type(client.wait("t1"), Result)
+        assert_type(client.entities.list(), list[Entity])
+        assert_type(client.admin.export("facts.jsonl"), int)
+
+    assert {awaited.__name__, blocked.__name__} == {"awaited", "blocked"}  # neither is called

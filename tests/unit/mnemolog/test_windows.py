@@ -24,7 +24,7 @@ for name in mnemolog.__all__:
     getattr(mnemolog, name)
 importlib.import_module("mnemolog.cli.app")
 with mnemolog.MemoryClient(settings=mnemolog.Settings()) as memory:
-    print(type(memory._loop).__name__)
+    print(type(memory._thread._loop).__name__)
 """
 
 

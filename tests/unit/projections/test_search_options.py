@@ -13,11 +13,11 @@ from tests.support.builders.commits import day
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"top_k": 0}, "top_k must be at least 1, not 0"),
-        ({"top_k": -5}, "top_k must be at least 1, not -5"),
-        ({"top_k": 101}, "top_k must be at most 100, not 101"),
-        ({"top_k": True}, "top_k must be a whole number"),
-        ({"top_k": 1.5}, "top_k must be a whole number"),
+        ({"limit": 0}, "limit must be at least 1, not 0"),
+        ({"limit": -5}, "limit must be at least 1, not -5"),
+        ({"limit": 101}, "limit must be at most 100, not 101"),
+        ({"limit": True}, "limit must be a whole number"),
+        ({"limit": 1.5}, "limit must be a whole number"),
         ({"threshold": float("nan")}, "threshold must be"),
         ({"threshold": -0.1}, r"threshold must be at least 0, not -0\.1"),
         ({"threshold": 1.1}, r"threshold must be at most 1, not 1\.1"),

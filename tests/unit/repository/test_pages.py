@@ -15,6 +15,7 @@ import mnemolog.projections.metrics
 import mnemolog.streams.metrics
 from mnemolog import MemoryClient, errors
 from mnemolog.cli.app import app
+from mnemolog.client.sync_client import Admin, Entities
 from mnemolog.schemas import entities
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.entities import ENTITY_TYPES, STRENGTHS, ResolutionStep, Role
@@ -166,6 +167,6 @@ def test_the_page_about_records_shows_valid_ones_and_explains_every_field_of_a_t
 
 def test_the_reference_of_the_client_names_every_method_and_error() -> None:
     page = text_of("docs/client.md")
-    methods = {name for name in dir(MemoryClient) if not name.startswith("_")}
+    methods = {name for kind in (MemoryClient, Entities, Admin) for name in dir(kind) if not name.startswith("_")}
     names = methods | set(errors.__all__) - {"MnemologError", "MissingExtraError"}
     assert sorted(name for name in names if f"`{name}`" not in page) == []

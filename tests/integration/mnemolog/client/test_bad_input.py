@@ -28,7 +28,7 @@ Call = Callable[[AsyncMemoryClient, Any], Awaitable[Any]]
 
 
 def import_line(client: AsyncMemoryClient, line: bytes) -> Awaitable[Any]:
-    return client.import_facts(io.BytesIO(line))
+    return client.admin.import_facts(io.BytesIO(line))
 
 
 def imported(name: str) -> Call:
@@ -56,14 +56,14 @@ CALLS: Final[Mapping[str, Call]] = {
     "a page": lambda client, value: client.facts(user_id="alice", limit=1, after=value),
     "count": lambda client, value: client.count(user_id=value),
     "profile": lambda client, value: client.profile(user_id=value),
-    "users": lambda client, value: client.users(after=value),
+    "users": lambda client, value: client.admin.users(after=value),
     "context": lambda client, value: client.context(None, user_id=value),
     "question": lambda client, value: client.context(value, user_id="alice"),
     "status": lambda client, value: client.status(value),
     "get": lambda client, value: client.get(value),
-    "export": lambda client, value: client.export(io.BytesIO(), user_id=value),
-    "file to read": lambda client, value: client.import_facts(value),
-    "file to write": lambda client, value: client.export(value, user_id="alice"),
+    "export": lambda client, value: client.admin.export(io.BytesIO(), user_id=value),
+    "file to read": lambda client, value: client.admin.import_facts(value),
+    "file to write": lambda client, value: client.admin.export(value, user_id="alice"),
     "scope of a line": imported("user_id"),
     "text of a line": imported("text"),
     "id of a line": imported("id"),
@@ -130,7 +130,7 @@ NUMBERED: Final[Mapping[str, Call]] = {
     "limit": lambda client, value: client.facts(user_id="alice", limit=value),
     "budget": lambda client, value: client.context("tea", user_id="alice", budget_tokens=value),
     "confidence": lambda client, value: client.context("tea", user_id="alice", min_confidence=value),
-    "top_k": lambda client, value: client.context("tea", user_id="alice", top_k=value),
+    "hits": lambda client, value: client.context("tea", user_id="alice", limit=value),
     "threshold": lambda client, value: client.context("tea", user_id="alice", threshold=value),
     "since": lambda client, value: client.diff(value, user_id="alice"),
 }
@@ -141,7 +141,7 @@ async def test_a_number_or_a_tokenizer_that_makes_no_sense_is_refused(client: As
         refused = [await refusal(partial(call, client, value)) for value in NUMBERS]
         assert all(refused[:4]), name
     for limit in (0, 10**30):
-        said = await refusal(partial(client.entities, user_id="alice", limit=limit))
+        said = await refusal(partial(client.entities.list, user_id="alice", limit=limit))
         assert f"limit is {limit}: give 1 or more" in (said or "")
     counters: list[Any] = [lambda _: "7", lambda _: None, lambda _: 1.5, "gpt-4o"]
     for counter in counters:

@@ -8,11 +8,13 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from mnemolog import AmbiguousIdError, AsyncMemoryClient, EntityRelation, QueryError, UnknownEntityError
+from mnemolog import AsyncMemoryClient
+from mnemolog.errors import AmbiguousIdError, QueryError, UnknownEntityError
 from mnemolog.projections.queries.entities import Entity
 from mnemolog.schemas.command import AliasEntity, ForgetEntity, RenameEntity, SplitEntity, SummariseEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
+from mnemolog.types import EntityRelation
 from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
 from tests.support.harnesses.offline_client import OfflineClient
@@ -35,7 +37,7 @@ async def client(database: str) -> AsyncIterator[AsyncMemoryClient]:
 
 
 async def test_entities_are_listed_with_their_names_by_type_page_and_scope(client: AsyncMemoryClient) -> None:
-    found = await client.entities(user_id="alice")
+    found = await client.entities.list(user_id="alice")
     assert [(one.name, one.type, one.aliases, one.facts, one.is_user) for one in found] == [
         ("Alice", "person", [], 1, True),
         ("Ana", "person", ["my wife Ana", "Ana Keller"], 2, False),
@@ -44,34 +46,34 @@ async def test_entities_are_listed_with_their_names_by_type_page_and_scope(clien
         ("Tom", "person", ["Alice's brother Tom"], 1, False),
     ]
     assert found[4].possible_twins == [found[3].entity_id]
-    assert [one.name for one in await client.entities(user_id="alice", type="place")] == ["Rome"]
-    first = await client.entities(user_id="alice", limit=2)
+    assert [one.name for one in await client.entities.list(user_id="alice", type="place")] == ["Rome"]
+    first = await client.entities.list(user_id="alice", limit=2)
     for last in (first[-1].entity_id, str(first[-1].entity_id)):
-        rest = await client.entities(user_id="alice", after=last)
+        rest = await client.entities.list(user_id="alice", after=last)
         assert [one.name for one in (*first, *rest)] == ["Alice", "Ana", "Rome", "Tom", "Tom"]
-    assert [one.name for one in await client.entities(user_id="ben")] == ["Ben", "Ana"]
-    assert len(await client.entities(user_id="*")) == 7
+    assert [one.name for one in await client.entities.list(user_id="ben")] == ["Ben", "Ana"]
+    assert len(await client.entities.list(user_id="*")) == 7
 
 
 async def test_an_entity_is_found_by_each_of_its_names_and_its_id(client: AsyncMemoryClient) -> None:
     for name in ("Ana", "ÁNA", "ana keller", "my wife Ana"):
-        found = await client.entity(name, user_id="alice")
+        found = await client.entities.get(name, user_id="alice")
         assert (found.entity.name, [one.name for one in found.names]) == ("Ana", ["Ana", "my wife Ana", "Ana Keller"])
         assert [(one.role, one.fact.text) for one in found.facts] == [
             ("object", "I met my wife Ana in Rome"),
             ("subject", "Ana Keller sails"),
         ]
-        assert (await client.entity(str(found.entity.entity_id)[:8], user_id="alice")).entity == found.entity
+        assert (await client.entities.get(str(found.entity.entity_id)[:8], user_id="alice")).entity == found.entity
     for unknown in ("Nobody", "deadbeef", "my husband"):
         with pytest.raises(UnknownEntityError, match="no entity"):
-            await client.entity(unknown, user_id="alice")
+            await client.entities.get(unknown, user_id="alice")
     with pytest.raises(AmbiguousIdError, match="more than one entity has the name 'Tom'") as failure:
-        await client.entity("Tom", user_id="alice")
+        await client.entities.get("Tom", user_id="alice")
     assert "(Tom, also Tom from work)" in str(failure.value)
     assert "(Tom, also Alice's brother Tom)" in str(failure.value)
-    colleague, brother = [one for one in await client.entities(user_id="alice") if one.name == "Tom"]
-    assert (await client.entity("Tom from work", user_id="alice")).twins == [brother]
-    assert (await client.entity(str(brother.entity_id), user_id="alice")).twins == [colleague]
+    colleague, brother = [one for one in await client.entities.list(user_id="alice") if one.name == "Tom"]
+    assert (await client.entities.get("Tom from work", user_id="alice")).twins == [brother]
+    assert (await client.entities.get(str(brother.entity_id), user_id="alice")).twins == [colleague]
 
 
 async def test_an_explanation_says_whom_a_fact_names_and_how_they_were_found(client: AsyncMemoryClient) -> None:
@@ -90,15 +92,15 @@ async def test_a_person_is_found_by_a_first_name_that_nobody_has_alone(database:
         await people.say("I read Inka Magazine", ("Inka Magazine", "product"))
         await people.say("I met Tom Novak and Tom Meyer", ("Tom Novak", "person"), ("Tom Meyer", "person"))
         async with AsyncMemoryClient(postgres=database) as memory:
-            assert (await memory.entity("inka", user_id="alice")).name == "Inka Keller"
-            assert [one.name for one in await memory.who("Inka", user_id="alice")] == ["Inka Keller"]
+            assert (await memory.entities.get("inka", user_id="alice")).name == "Inka Keller"
+            assert [one.name for one in await memory.entities.who("Inka", user_id="alice")] == ["Inka Keller"]
             with pytest.raises(AmbiguousIdError, match=r"Tom Novak.*Tom Meyer"):
-                await memory.entity("Tom", user_id="alice")
+                await memory.entities.get("Tom", user_id="alice")
             for unknown in ("Ink", "Keller", "Inka Kell"):
                 with pytest.raises(UnknownEntityError):
-                    await memory.entity(unknown, user_id="alice")
+                    await memory.entities.get(unknown, user_id="alice")
             await people.say("I met Tom", ("Tom", "person"))
-            assert (await memory.entity("Tom", user_id="alice")).name == "Tom"
+            assert (await memory.entities.get("Tom", user_id="alice")).name == "Tom"
 
 
 @dataclass
@@ -118,7 +120,7 @@ class Family:
         return await self.people.order(command.order, command.scope)
 
     async def meant(self, name: str, user_id: str = "alice") -> Entity:
-        return (await self.client.entity(name, user_id=user_id)).entity
+        return (await self.client.entities.get(name, user_id=user_id)).entity
 
     def named(self) -> UUID:
         """The entity that the command names which the client published last."""
@@ -144,12 +146,12 @@ async def test_my_boss_is_found_before_and_after_a_merge_and_its_undo(
     await family.met("Tom")
     before, tom = await family.meant("my boss"), await family.meant("Tom")
     one, other = ("Tom", "my boss") if into_boss else ("my boss", "Tom")
-    await family.client.merge_entities(one, into=other, user_id="alice")
+    await family.client.entities.merge(one, into=other, user_id="alice")
     merge = await family.carried_out()
     assert (await family.meant("my boss")).entity_id == (before if into_boss else tom).entity_id
     await family.people.undo(merge)
     assert await family.meant("my boss") == before
-    await family.client.rename_entity("my boss", "Robin")
+    await family.client.entities.rename("my boss", "Robin")
     assert (await family.carried_out()).outcome == "done"
     assert (await family.meant("Robin")).entity_id == before.entity_id
 
@@ -159,23 +161,23 @@ async def test_each_command_takes_what_somebody_is(family: Family) -> None:
     await family.met("Ana's dog Rex")
     wife, dog = (await family.meant("Ana")).entity_id, (await family.meant("Rex")).entity_id
     client = family.client
-    await client.rename_entity("my wife", "Ana Keller")
+    await client.entities.rename("my wife", "Ana Keller")
     assert (family.named(), client.commands[-1].scope.user_id) == (wife, "alice")
-    await client.alias_entity("my wife's dog", "Rexi")
+    await client.entities.alias("my wife's dog", "Rexi")
     assert family.named() == dog
-    await client.alias_entity("Rex", "Annie", moved_from="my wife")
+    await client.entities.alias("Rex", "Annie", moved_from="my wife")
     assert client.commands[-1].order.model_dump()["moved_from"] == wife
-    await client.split_entity("my wife", "Bea", names="Annie")
+    await client.entities.split("my wife", "Bea", names="Annie")
     assert family.named() == wife
-    await client.forget_entity("my wife's dog")
+    await client.entities.forget("my wife's dog")
     assert family.named() == dog
-    await client.summarise_entity("my wife")
+    await client.entities.summarise("my wife")
     assert family.named() == wife
-    await client.merge_entities(["my wife's dog"], into="my wife")
+    await client.entities.merge(["my wife's dog"], into="my wife")
     merge = client.commands[-1].order.model_dump(include={"entity_ids", "into"})
     assert merge == {"entity_ids": (dog,), "into": wife}
     with pytest.raises(UnknownEntityError, match="my husband"):
-        await client.forget_entity("my husband")
+        await client.entities.forget("my husband")
 
 
 async def test_somebody_elses_wife_is_not_mine(family: Family) -> None:
@@ -185,8 +187,8 @@ async def test_somebody_elses_wife_is_not_mine(family: Family) -> None:
     assert (await family.meant("my wife")).name == "my wife"
     await family.met("Alice's wife Ana")
     assert (await family.meant("my wife")).name == "Ana"
-    assert [one.name for one in await family.client.who("my wife", user_id="alice")] == ["Ana"]
-    await family.client.forget_entity("my wife", user_id="alice")
+    assert [one.name for one in await family.client.entities.who("my wife", user_id="alice")] == ["Ana"]
+    await family.client.entities.forget("my wife", user_id="alice")
     assert family.named() == (await family.meant("Ana")).entity_id
 
 
@@ -200,28 +202,28 @@ async def test_my_wife_of_several_users_is_an_error_that_lists_them(
     await family.people.say(f"I met {name}", (name, "person"), scope=BEN, speaker="Ben", **related)
     mine, bea = await family.meant("my wife"), await family.meant("my wife", "ben")
     with pytest.raises(AmbiguousIdError) as failure:
-        await family.client.forget_entity("my wife")
+        await family.client.entities.forget("my wife")
     assert {one for one, _ in failure.value.candidates} == {str(mine.entity_id), str(bea.entity_id)}
     assert f"{bea.entity_id} (user_id 'ben': Bea)" in str(failure.value)
     assert family.client.commands == []
-    await family.client.forget_entity("my wife", user_id="ben")
+    await family.client.entities.forget("my wife", user_id="ben")
     assert family.named() == bea.entity_id
     monkeypatch.setattr("mnemolog.projections.queries.entity_graph.MAX_USERS", 1)
-    assert await family.client.who("my wife", user_id="alice")
+    assert await family.client.entities.who("my wife", user_id="alice")
     with pytest.raises(Exception, match="more than 1 scopes with a user: give the ids of the one meant"):
-        await family.client.who("my wife", user_id="*")
+        await family.client.entities.who("my wife", user_id="*")
 
 
 async def test_a_tie_that_a_person_gave_is_found_moved_and_undone(family: Family) -> None:
     async def wife() -> list[str]:
-        return [one.name for one in await family.client.who("my wife", user_id="alice")]
+        return [one.name for one in await family.client.entities.who("my wife", user_id="alice")]
 
     for name in ("Ana", "Bea"):
         await family.met(name)
-    await family.client.alias_entity("Ana", "my wife", user_id="alice")
+    await family.client.entities.alias("Ana", "my wife", user_id="alice")
     given = await family.carried_out()
     assert await wife() == ["Ana"]
-    await family.client.alias_entity("Bea", "my wife", moved_from="my wife", user_id="alice")
+    await family.client.entities.alias("Bea", "my wife", moved_from="my wife", user_id="alice")
     moved = await family.carried_out()
     assert await wife() == [(await family.meant("my wife")).name] == ["Bea"]
     await family.people.undo(moved)
@@ -270,12 +272,12 @@ async def related(database: str) -> AsyncIterator[AsyncMemoryClient]:
 
 
 async def test_relations_that_hold_are_listed_as_they_were_stated(related: AsyncMemoryClient, database: str) -> None:
-    assert triples(await related.relations(user_id="alice")) == STATED
-    every = await related.relations(user_id="alice", all_versions=True)
+    assert triples(await related.entities.relations(user_id="alice")) == STATED
+    every = await related.entities.relations(user_id="alice", all_versions=True)
     assert [one.object for one in every if not one.is_active] == ["Acme"]
-    assert triples(await related.relations(user_id="ben")) == [("Ben", "friend", "Ana")]
-    assert len(await related.relations(user_id="*")) == len(STATED) + 1
-    old, new = await related.relations("Alice", predicate="employer", all_versions=True, user_id="alice")
+    assert triples(await related.entities.relations(user_id="ben")) == [("Ben", "friend", "Ana")]
+    assert len(await related.entities.relations(user_id="*")) == len(STATED) + 1
+    old, new = await related.entities.relations("Alice", predicate="employer", all_versions=True, user_id="alice")
     texts = {fact.fact_id: fact.text for fact in await related.facts(user_id="alice", all_versions=True)}
     evidence = [[texts[fact_id] for fact_id in one.evidence] for one in (old, new)]
     assert evidence == [["I work at Acme"], ["I work at Globex"]]
@@ -289,15 +291,15 @@ async def test_relations_that_hold_are_listed_as_they_were_stated(related: Async
 
 async def test_relations_of_one_entity_are_read_from_it(related: AsyncMemoryClient) -> None:
     of_ana = [("Ana", "spouse", "Alice"), ("Ana", "employer", "Globex"), ("Ana", "manager", "Eva")]
-    assert triples(await related.relations("Ana", user_id="alice")) == of_ana
-    assert triples(await related.relations("my wife", user_id="alice")) == of_ana
-    assert triples(await related.relations("Globex", predicate="employees", user_id="alice")) == []
+    assert triples(await related.entities.relations("Ana", user_id="alice")) == of_ana
+    assert triples(await related.entities.relations("my wife", user_id="alice")) == of_ana
+    assert triples(await related.entities.relations("Globex", predicate="employees", user_id="alice")) == []
     employees = [("Globex", "employee", "Alice"), ("Globex", "employee", "Ana")]
-    assert triples(await related.relations("Globex", predicate="employee", user_id="alice")) == employees
-    assert triples(await related.relations(predicate="wife", user_id="alice")) == STATED[:1]
+    assert triples(await related.entities.relations("Globex", predicate="employee", user_id="alice")) == employees
+    assert triples(await related.entities.relations(predicate="wife", user_id="alice")) == STATED[:1]
     with pytest.raises(UnknownEntityError):
-        await related.relations("Nobody", user_id="alice")
-    globex, alice = [await related.entity(name, user_id="alice") for name in ("Globex", "Alice")]
+        await related.entities.relations("Nobody", user_id="alice")
+    globex, alice = [await related.entities.get(name, user_id="alice") for name in ("Globex", "Alice")]
     assert triples(globex.relations) == employees
     assert alice.profile.values == {"employer": "Globex"}
     assert "I work at Acme" not in alice.profile.texts
@@ -312,15 +314,15 @@ async def test_relations_of_one_entity_are_read_from_it(related: AsyncMemoryClie
 
 
 async def test_neighbours_are_found_within_two_hops_over_what_holds(related: AsyncMemoryClient) -> None:
-    near = await related.neighbours("Alice", user_id="alice")
+    near = await related.entities.neighbours("Alice", user_id="alice")
     assert [(one.entity.name, one.hops) for one in near] == [("Ana", 1), ("Rex", 1), ("Tom", 1), ("Globex", 1)]
-    far = await related.neighbours("Alice", hops=2, user_id="alice")
+    far = await related.entities.neighbours("Alice", hops=2, user_id="alice")
     (eva,) = [one for one in far if one.hops == 2]
     assert (eva.entity.name, triples(eva.path)) == ("Eva", [("Alice", "spouse", "Ana"), ("Ana", "manager", "Eva")])
-    assert await related.neighbours("Acme", hops=2, user_id="alice") == []
+    assert await related.entities.neighbours("Acme", hops=2, user_id="alice") == []
     for hops in (0, 3, -1):
         with pytest.raises(QueryError, match=f"hops is {hops}"):
-            await related.neighbours("Alice", hops=hops, user_id="alice")
+            await related.entities.neighbours("Alice", hops=hops, user_id="alice")
 
 
 async def test_who_somebody_is_in_one_scope(related: AsyncMemoryClient) -> None:
@@ -340,25 +342,25 @@ async def test_who_somebody_is_in_one_scope(related: AsyncMemoryClient) -> None:
         ("my wife's wife's wife's wife's wife's wife's wife", []),
         ("she", []),
     ):
-        assert [one.name for one in await related.who(asked, user_id="alice")] == names, asked
+        assert [one.name for one in await related.entities.who(asked, user_id="alice")] == names, asked
     for asked, name in (("my wife", "Ana"), ("Ana's boss", "Eva"), ("my dog", "Rex")):
-        assert (await related.entity(asked, user_id="alice")).entity.name == name
+        assert (await related.entities.get(asked, user_id="alice")).entity.name == name
     with pytest.raises(UnknownEntityError, match="my husband"):
-        await related.entity("my husband", user_id="alice")
+        await related.entities.get("my husband", user_id="alice")
     with pytest.raises(AmbiguousIdError, match="Globex's employee"):
-        await related.entity("Globex's employee", user_id="alice")
-    assert await related.who("my wife", user_id="ben") == []
-    assert [one.user_id for one in await related.who("my friend", user_id="ben")] == ["ben"]
+        await related.entities.get("Globex's employee", user_id="alice")
+    assert await related.entities.who("my wife", user_id="ben") == []
+    assert [one.user_id for one in await related.entities.who("my friend", user_id="ben")] == ["ben"]
 
 
 async def test_the_graph_has_what_is_related_and_nothing_of_others(related: AsyncMemoryClient) -> None:
-    graph = await related.graph(user_id="alice")
+    graph = await related.entities.graph(user_id="alice")
     assert [one.name for one in graph.entities] == ["Alice", "Ana", "Rex", "Tom", "Globex", "Eva"]
     assert triples(graph.relations) == STATED
     assert graph.mermaid.splitlines()[:2] == ["flowchart LR", '    e0["Alice"]']
     assert '    e0 -->|"spouse"| e1' in graph.mermaid.splitlines()
     assert "-.->" not in graph.mermaid
-    assert "-.->" in (await related.graph(all_versions=True, user_id="alice")).mermaid
+    assert "-.->" in (await related.entities.graph(all_versions=True, user_id="alice")).mermaid
 
 
 async def test_several_employers_are_contested(database: str) -> None:
@@ -367,38 +369,38 @@ async def test_several_employers_are_contested(database: str) -> None:
             works = relation("Alice", "works at", name)
             await people.say(f"I work at {name}", (name, "organisation"), relations=[works])
     async with AsyncMemoryClient(postgres=database) as memory:
-        found = await memory.relations(user_id="alice")
+        found = await memory.entities.relations(user_id="alice")
     assert [(one.object, one.is_contested) for one in found] == [("Acme", True), ("Globex", True)]
 
 
 async def test_every_reading_takes_both_times(related: AsyncMemoryClient) -> None:
     then: dict[str, Any] = {"user_id": "alice", "believed_at": BEFORE_GLOBEX}
     true_then: dict[str, Any] = {"user_id": "alice", "true_at": BEFORE_GLOBEX}
-    assert triples(await related.relations(**then)) == [*STATED[:3], ("Alice", "employer", "Acme")]
-    known_now = await related.relations("Alice", predicate="employer", **true_then)
+    assert triples(await related.entities.relations(**then)) == [*STATED[:3], ("Alice", "employer", "Acme")]
+    known_now = await related.entities.relations("Alice", predicate="employer", **true_then)
     assert triples(known_now) == [("Alice", "employer", "Acme")]
-    later = await related.relations("Alice", predicate="employer", **then, true_at="2026-12-01")
+    later = await related.entities.relations("Alice", predicate="employer", **then, true_at="2026-12-01")
     assert [(one.object, one.until) for one in later] == [("Acme", None)]
-    assert await related.relations(user_id="alice", believed_at="2026-03-01") == []
-    near = await related.neighbours("Alice", hops=2, **then)
+    assert await related.entities.relations(user_id="alice", believed_at="2026-03-01") == []
+    near = await related.entities.neighbours("Alice", hops=2, **then)
     assert [one.entity.name for one in near] == ["Ana", "Rex", "Tom", "Acme"]
-    graph = await related.graph(**true_then)
+    graph = await related.entities.graph(**true_then)
     assert [one.name for one in graph.entities] == ["Alice", "Ana", "Rex", "Tom", "Acme"]
     for times in (then, true_then):
-        assert [one.name for one in await related.who("my employer", **times)] == ["Acme"]
-    assert await related.who("my wife's boss", **then) == []
+        assert [one.name for one in await related.entities.who("my employer", **times)] == ["Acme"]
+    assert await related.entities.who("my wife's boss", **then) == []
     with pytest.raises(QueryError, match="true_at has no zone"):
-        await related.graph(user_id="alice", true_at="2026-03-05T18:00:00")
+        await related.entities.graph(user_id="alice", true_at="2026-03-05T18:00:00")
 
 
 async def test_an_entity_is_shown_as_it_was_known(related: AsyncMemoryClient) -> None:
     then: dict[str, Any] = {"user_id": "alice", "believed_at": BEFORE_GLOBEX}
-    employer = await related.entity("my employer", **then)
+    employer = await related.entities.get("my employer", **then)
     assert (employer.entity.name, [one.fact.text for one in employer.facts]) == ("Acme", ["I work at Acme"])
     assert triples(employer.relations) == [("Acme", "employee", "Alice")]
     assert [one.change for one in employer.timeline] == ["learned", "named", "related"]
-    alice = await related.entity("Alice", **then)
+    alice = await related.entities.get("Alice", **then)
     assert (alice.profile.values, alice.summary) == ({"employer": "Acme"}, None)
     assert "I work at Globex" not in alice.profile.texts
-    globex = await related.entity("Globex", **then)
+    globex = await related.entities.get("Globex", **then)
     assert (globex.names, globex.facts, globex.relations, globex.timeline) == ([], [], [], [])

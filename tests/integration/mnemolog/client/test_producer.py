@@ -57,7 +57,7 @@ async def test_what_the_broker_refuses_is_told_and_not_accepted(
 
 async def test_a_refusal_spoils_no_later_turn_of_the_same_client(bootstrap: str, small_topic_prefix: str) -> None:
     settings = Settings(kafka=bootstrap, topic_prefix=small_topic_prefix, compression="none")
-    async with AsyncMemoryClient.from_settings(settings) as client:
+    async with AsyncMemoryClient(settings=settings) as client:
         await client.add("I live in Bern.", user_id="mira")
         with pytest.raises(PublishError, match="was refused"):
             await client.add("Long. " * 1000, user_id="mira")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog import AsyncMemoryClient, QueryError
+from mnemolog import AsyncMemoryClient
 from mnemolog.client.search_arguments import WhenAsked
+from mnemolog.errors import QueryError
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.settings import Settings
@@ -175,7 +176,7 @@ async def test_facts_and_turns_are_lists_of_their_own(db: ProjectedDatabase) -> 
         ({"include": "facts"}, 1, 0),
         ({"include": "turns"}, 0, 2),
         ({"include": both}, 1, 2),
-        ({"include": both, "top_k": 1}, 1, 1),
+        ({"include": both, "limit": 1}, 1, 1),
         ({"include": both, "filters": {"categories": "none"}}, 0, 0),
         ({"include": both, "state": "superseded"}, 0, 2),
         ({"include": "turns", "turn_status": "no_facts"}, 0, 1),
@@ -192,8 +193,8 @@ async def test_facts_and_turns_are_lists_of_their_own(db: ProjectedDatabase) -> 
         nothing = await client.search("bicycle", user_id="alice", include="turns")
         assert (len(nothing), nothing.turns) == (0, ())
         assert nothing.notice == "no turn of this scope that may be shown has a word of the question"
-        cut = await client.search("tea", user_id="alice", include="turns", explain=True, top_k=1)
-        assert cut.left_out_turns == {"over_top_k": 1}
+        cut = await client.search("tea", user_id="alice", include="turns", explain=True, limit=1)
+        assert cut.left_out_turns == {"over_limit": 1}
 
 
 QUESTION = "Where is home"
@@ -240,7 +241,7 @@ async def test_what_found_each_hit_is_counted(homes: AsyncMemoryClient) -> None:
         assert more == len(with_home) == 2
 
 
-async def test_a_model_orders_the_hits_also_those_beyond_top_k(
+async def test_a_model_orders_the_hits_also_those_beyond_the_limit(
     homes: AsyncMemoryClient, replies: SearchReplies, server: OpenAiServer
 ) -> None:
     before, question = counted("search_seconds_count", phase="rerank"), "home where Alice is"
@@ -249,10 +250,10 @@ async def test_a_model_orders_the_hits_also_those_beyond_top_k(
     assert ordered[0] == FACTS[2]
     assert sorted(ordered) == sorted(fused)
     assert counted("search_seconds_count", phase="rerank") == before + 1
-    fused = await found(homes, QUESTION, top_k=20)
+    fused = await found(homes, QUESTION, limit=20)
     replies.override = f'{{"numbers": [{len(fused)}]}}'
-    assert await found(homes, QUESTION, top_k=1) == fused[:1] != fused[-1:]
-    assert await found(homes, QUESTION, top_k=1, rerank=True) == fused[-1:]
+    assert await found(homes, QUESTION, limit=1) == fused[:1] != fused[-1:]
+    assert await found(homes, QUESTION, limit=1, rerank=True) == fused[-1:]
     asked = server.requests["chat"]
     assert list(await homes.search(QUESTION, user_id="nobody", rerank=True)) == []
     assert server.requests["chat"] == asked  # nothing is nothing to order
@@ -261,11 +262,11 @@ async def test_a_model_orders_the_hits_also_those_beyond_top_k(
 async def test_what_the_order_of_a_model_leaves_out_is_told(homes: AsyncMemoryClient) -> None:
     everything: dict[str, Any] = {"threshold": 0.0, "explain": True}
     fused = [hit.fact.fact_id for hit in await homes.search(QUESTION, user_id="alice", **everything)]
-    for top_k in (1, 2, len(fused)):
+    for limit in (1, 2, len(fused)):
         for rerank in (False, True):
-            result = await homes.search(QUESTION, user_id="alice", top_k=top_k, rerank=rerank, **everything)
-            over = result.left_out.get("over_top_k")
-            assert (over.facts if over else 0) == len(fused) - top_k
+            result = await homes.search(QUESTION, user_id="alice", limit=limit, rerank=rerank, **everything)
+            over = result.left_out.get("over_limit")
+            assert (over.facts if over else 0) == len(fused) - limit
             told = [hit.fact.fact_id for hit in result] + [*(over.first if over else ())]
             assert sorted(told) == sorted(fused)
 

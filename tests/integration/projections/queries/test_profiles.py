@@ -106,7 +106,7 @@ async def check_readers(db: ProjectedDatabase, scope: Scope, known: Sequence[Kno
     listed = {place: one for place, one in enumerate(known) if one.ends is None or one.ends > at}
     active = {place: one for place, one in listed.items() if not one.is_pending}
     assert marks(await facts(conn, mine, at=day(at))) == {place: one.begins > at for place, one in active.items()}
-    found = await search(conn, mine, "fact", None, SearchOptions(top_k=MAX_TOP_K), at=day(at))
+    found = await search(conn, mine, "fact", None, SearchOptions(limit=MAX_TOP_K), at=day(at))
     assert marks(hit.fact for hit in found) == {place: one.begins > at for place, one in listed.items()}
     held = await facts_as_of(conn, mine, believed_at=day(9), true_at=day(at))
     assert marks(held) == {place: False for place, one in active.items() if one.begins <= at}

@@ -95,7 +95,7 @@ def names(texts: Iterable[str]) -> set[str]:
 QUERIES: dict[str, Callable[[RowConnection, ScopeFilter], Awaitable[Iterable[Any]]]] = {
     "all versions": lambda conn, scope: facts(conn, scope, all_versions=True, at=day(3)),
     "as of": lambda conn, scope: facts_as_of(conn, scope, believed_at=day(3), true_at=day(3)),
-    "search": lambda conn, scope: search(conn, scope, "tea", None, SearchOptions(top_k=100), at=day(3)),
+    "search": lambda conn, scope: search(conn, scope, "tea", None, SearchOptions(limit=100), at=day(3)),
     "pending": lambda conn, scope: pending_facts(conn, scope, day(3)),
     "unresolved": lambda conn, scope: unresolved(conn, scope, day(3)),
 }

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mnemolog.projections.errors import AmbiguousTurnError, QueryError, UnknownTurnError
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.projections.queries.results import Result
 from mnemolog.projections.queries.write_result import first_messages, turn_status, why_not
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.policy import LimitHit
@@ -38,7 +38,7 @@ async def test_a_turn_is_pending_until_its_end_and_of_several_attempts_the_last_
         return found.status, found.attempt, found.success, found.error, found.limit and found.limit.count
 
     await db.journal_turns("1")
-    assert await turn_status(db.conn, "default", "1") == WriteResult(turn_id="1", status="pending")
+    assert await turn_status(db.conn, "default", "1") == Result(turn_id="1", status="pending")
     assert (await why_not(db.conn, "default", "1")).missing[0].reason == "not_decided_yet"
     await db.apply(commit("1", outcome="failed", reason="reply_invalid", detail="no JSON after two re-prompts"))
     assert await result() == ("failed", 1, False, "reply_invalid: no JSON after two re-prompts", None)
@@ -89,7 +89,7 @@ async def test_one_id_of_two_agents_is_told_apart_by_the_agent(db: ProjectedData
     await db.journal_turns("1", scope=agents[0])
     for agent in ("bot", "clerk"):
         found = await turn_status(db.conn, "default", "1", agent_id=agent)
-        assert ([one.text for one in found.memories], found.agent_id) == ([f"Of default//{agent}."], agent)
+        assert ([one.text for one in found.changes], found.agent_id) == ([f"Of default//{agent}."], agent)
     assert (await turn_status(db.conn, "default", "1", "alice", "clerk")).user_id == "alice"
     assert len(await first_messages(db.conn, "default", "1", agent_id="bot") or ()) == 1
     assert await first_messages(db.conn, "default", "1", agent_id="clerk") is None

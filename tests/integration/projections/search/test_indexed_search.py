@@ -63,9 +63,9 @@ async def questions(conn: AsyncConnection[TupleRow], user: str = "large") -> lis
     ]
 
 
-def best(top_k: int) -> SearchOptions:
+def best(limit: int) -> SearchOptions:
     """With the ranks, and without what facts have beside them: candidates of an index have no order."""
-    return SearchOptions.read({"top_k": top_k, "ranks": True, "weights": {"neighbours": 0.0}})
+    return SearchOptions.read({"limit": limit, "ranks": True, "weights": {"neighbours": 0.0}})
 
 
 async def scanned(conn: AsyncConnection[TupleRow], *asked: Any, **more: Any) -> Findings:
@@ -137,7 +137,7 @@ async def test_words_with_and_without_vectors_find_the_facts_of_a_scan(conn: Asy
         by_words = await search(conn, LARGE, text, None, best(10), at=AT)
         wanted = await scanned(conn, LARGE, text, None, best(10), at=AT)
         assert word_scores(by_words) == pytest.approx(word_scores(wanted), abs=0.05)
-    assert len(await search(conn, LARGE, FREQUENT, None, SearchOptions(top_k=100), at=AT)) == 100
+    assert len(await search(conn, LARGE, FREQUENT, None, SearchOptions(limit=100), at=AT)) == 100
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_options_that_narrow_find_what_a_scan_finds(
 ) -> None:
     """The nearest facts by the indexes could all be such that a filter leaves out."""
     (text, vector), *_ = await questions(conn, "twin")
-    options = SearchOptions.read({"top_k": 20, **asked})
+    options = SearchOptions.read({"limit": 20, **asked})
     hits = await search(conn, LARGE, text, vector, options, at=AT)
     assert len(hits) >= 10
     assert [*hits] == [*await scanned(conn, LARGE, text, vector, options, at=AT)]
@@ -176,7 +176,7 @@ async def test_there_are_as_many_hits_as_are_asked_for(conn: AsyncConnection[Tup
         assert len(hits) == len(wanted) == limit
         assert share(nearest(hits)[:10], nearest(wanted)[:10]) >= LEAST_SHARE
     await replace_in_candidates(conn, "'relaxed_order'", "'off'")  # the index gives up, and the scope is scanned
-    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(top_k=100), at=AT)
+    hits = await search(conn, LARGE, UNKNOWN_WORD, vector, SearchOptions(limit=100), at=AT)
     wanted = await scanned(conn, LARGE, UNKNOWN_WORD, vector, best(100), at=AT)
     assert [hit.fact for hit in hits][:50] == [hit.fact for hit in wanted][:50]  # far ones go by their recency too
 
@@ -233,7 +233,7 @@ async def test_no_fact_of_another_scope_is_found_and_none_by_a_vector_of_another
     conn: AsyncConnection[TupleRow],
 ) -> None:
     (text, vector), *_ = await questions(conn, "twin")
-    of_twin = await search(conn, LARGE, text, vector, SearchOptions(top_k=100), at=AT)
+    of_twin = await search(conn, LARGE, text, vector, SearchOptions(limit=100), at=AT)
     assert {hit.fact.user_id for hit in of_twin} == {"large"}
     other = Vector(model="other", dimensions=vector.dimensions, data=vector.data)
     hits = await search(conn, LARGE, text, other, best(10), at=AT)

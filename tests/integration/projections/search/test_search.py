@@ -73,7 +73,7 @@ async def found(
 
 
 async def by_words(db: ProjectedDatabase, scope: Any = MINE, **options: Any) -> list[str]:
-    return texts(await found(db, "tea", None, scope=scope, top_k=100, **options))
+    return texts(await found(db, "tea", None, scope=scope, limit=100, **options))
 
 
 def texts(findings: Findings) -> list[str]:
@@ -224,7 +224,7 @@ async def test_more_of_one_matter_of_one_user_comes_after_all_others(db: Project
     assert texts(await found(db))[-1] == "tea 3"  # the fourth
     assert texts(await found(db, per_matter=5))[:5] == ["tea 0", "tea 1", "tea 2", "tea 3", "tea 4"]
     assert len(await found(db, per_matter=1)) == 8  # nothing is lost where there is room
-    assert len(await found(db, per_matter=1, top_k=5)) == 5
+    assert len(await found(db, per_matter=1, limit=5)) == 5
     for user in ("ben", "cleo", "dan"):
         await db.apply(commit(user, added(f"tea of {user}", key="drink", subject="Ann"), scope=Scope(user_id=user)))
     of_everybody = texts(await found(db, scope=ANYBODY, per_matter=2))
@@ -279,7 +279,7 @@ async def test_what_was_left_out_is_told_with_its_reason(db: ProjectedDatabase) 
 
     period: dict[str, Any] = {"period": (day(4), day(6)), "only_period": True}
     asked = {"threshold": 0.5, "per_matter": 1, "explain": True, **period}
-    all_but_one = await found(db, top_k=2, **asked)
+    all_but_one = await found(db, limit=2, **asked)
     assert texts(all_but_one) == ["tea 0", "tea 2"]
     assert all_but_one.left_out == {
         "below_threshold": LeftOutHits(facts=2, first=(*ids(4), fact_id_at(news))),
@@ -287,10 +287,10 @@ async def test_what_was_left_out_is_told_with_its_reason(db: ProjectedDatabase) 
         "outside_period": LeftOutHits(facts=1, first=ids(3)),
         "other_state": LeftOutHits(facts=1, first=(fact_id_at(home),)),
     }
-    assert (await found(db, top_k=1, **asked)).left_out["over_top_k"] == LeftOutHits(facts=1, first=ids(2))
+    assert (await found(db, limit=1, **asked)).left_out["over_limit"] == LeftOutHits(facts=1, first=ids(2))
     assert (await found(db, scope=BOTH, **asked)).left_out["other_state"].facts == 2
     assert (await found(db, filters={"key": "drink"}, explain=True)).left_out == {}
-    assert (await found(db, "quarks", top_k=1)).left_out == {}
+    assert (await found(db, "quarks", limit=1)).left_out == {}
     assert all_but_one[0].score.vector_rank == 1
     assert all_but_one[0].fact.source_id == "facts"
     assert all_but_one[0].fact.excerpt
@@ -320,7 +320,7 @@ async def test_what_was_said_before_and_after_is_given_with_a_hit(db: ProjectedD
     assert await beside() == {"The green tea.": [], "More tea.": []}
     assert await beside(neighbours=1) == {"The green tea.": ["Two.", "Three."], "More tea.": ["Three."]}
     assert (await beside(neighbours=9))["The green tea."] == ["One.", "Two.", "Three.", "More tea."]
-    assert await beside(neighbours=2, top_k=1) == {"More tea.": ["The green tea.", "Three."]}
+    assert await beside(neighbours=2, limit=1) == {"More tea.": ["The green tea.", "Three."]}
     assert await beside(scope=BOTH, neighbours=9) == await beside(neighbours=9)
     assert await beside(neighbours=1, believed_at=day(10 + MINUTE)) == {"The green tea.": ["Two."]}
     plain, explained = await found(db, "tea", None), await found(db, "tea", None, neighbours=1, explain=True)
@@ -344,7 +344,7 @@ async def test_a_filter_narrows_before_the_best_are_chosen(db: ProjectedDatabase
     await db.apply(commit("1", *many, green))
     for category in ("health", "drinks"):
         for asked in ({}, {"believed_at": day(1)}, {"true_at": day(1)}, {"explain": True}):
-            best = await found(db, filters={"categories": category}, top_k=1, **asked)
+            best = await found(db, filters={"categories": category}, limit=1, **asked)
             assert texts(best) == ["green tea"], (category, asked)
     assert await by_words(db, filters={"memory": {"contains": "{filter} %(at)s %"}}) == []
 
@@ -491,7 +491,7 @@ def test_random_scopes_filters_and_states_find_what_a_naive_reading_finds(databa
         def check(asked: dict[str, Any], places: set[int], at: int) -> None:
             within = [SCOPES[place] for place in sorted(places)]
             scopes = [ScopeFilter.of_scope(one) for one in (*within, within[0])]
-            options = SearchOptions.read({"top_k": 100, **asked})
+            options = SearchOptions.read({"limit": 100, **asked})
             hits = run(search(db.conn, scopes, "tea", None, options, at=day(at)))
             wanted = {fact.fact_id for fact in everything if is_wanted(fact, asked, within, day(at))}
             assert len(hits) == len(wanted) <= 100

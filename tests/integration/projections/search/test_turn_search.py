@@ -96,7 +96,7 @@ async def test_rare_words_names_and_new_turns_come_first(db: ProjectedDatabase) 
     assert first.turn_id == "tom"
     assert first.score.names_part > 0 == second.score.names_part
     assert first.score.total == pytest.approx(sum(getattr(first.score, part) for part in PARTS[:4]))
-    assert await ids(db, "garden", top_k=3) == ["n7", "n6", "n5"]
+    assert await ids(db, "garden", limit=3) == ["n7", "n6", "n5"]
     new, old, *_ = (await found(db, "garden", weights={"recency": 0.0})).turns
     assert (new.turn_id, old.turn_id, new.score) == ("n7", "n6", old.score)
     assert new.occurred_at - old.occurred_at == timedelta(days=1)
@@ -138,7 +138,7 @@ async def test_a_long_message_is_told_around_the_words(db: ProjectedDatabase) ->
     words = " ".join(f"word{number}" for number in range(300))
     long = f"{words} boiler and the " * 60
     await tell(db, *(turn(f"l{number}", long[:99_000], on=number) for number in range(10)), first_offset=1)
-    hits = (await found(db, f"boiler {words}", top_k=100)).turns
+    hits = (await found(db, f"boiler {words}", limit=100)).turns
     assert len(hits) == 10
     assert all("word" in hit.excerpt and len(hit.excerpt) <= 1000 for hit in hits)
 
@@ -203,11 +203,11 @@ async def test_what_is_left_out_is_counted_where_it_is_asked_for(db: ProjectedDa
     turns = [turn(f"t{number}", "tandem", on=number) for number in range(5)]
     await db.journal(*turns, turn("in_flight", "tandem", on=4), turn("behind", "tandem"))
     await db.apply(*ended(*turns))
-    explained = await found(db, "tandem", explain=True, top_k=2, period=(day(2), day(9)), only_period=True)
-    assert explained.left_out == {"not_shown": 1, "outside_period": 3, "over_top_k": 1}
-    assert (await found(db, "tandem", explain=True, top_k=3)).left_out == {"not_shown": 1, "over_top_k": 3}
+    explained = await found(db, "tandem", explain=True, limit=2, period=(day(2), day(9)), only_period=True)
+    assert explained.left_out == {"not_shown": 1, "outside_period": 3, "over_limit": 1}
+    assert (await found(db, "tandem", explain=True, limit=3)).left_out == {"not_shown": 1, "over_limit": 3}
     assert (await found(db, "tandem", explain=True)).left_out == {"not_shown": 2}
-    assert (await found(db, "tandem", top_k=2)).left_out == {}
+    assert (await found(db, "tandem", limit=2)).left_out == {}
 
 
 async def test_a_turn_of_odd_content_is_kept_and_nothing_more(db: ProjectedDatabase) -> None:
@@ -233,7 +233,7 @@ async def test_words_count_that_were_said_beside_a_turn(db: ProjectedDatabase) -
     assert all(one.score.total == pytest.approx(sum(getattr(one.score, part) for part in PARTS)) for one in hits)
     assert await ids(db, "tandem", weights={"neighbours": 0.0}) == ["asked"]
     assert await ids(db, "tandem", scope=[MINE, ScopeFilter(user_id="bob")]) == [one.turn_id for one in hits]
-    assert (await found(db, "tandem", explain=True, top_k=2)).left_out == {}
+    assert (await found(db, "tandem", explain=True, limit=2)).left_out == {}
 
 
 async def test_words_of_a_hidden_turn_count_nowhere(db: ProjectedDatabase) -> None:

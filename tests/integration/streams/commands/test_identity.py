@@ -80,7 +80,7 @@ class Talk:
         return await self.people.say(text, value=city, **HOME | about | fields)
 
     async def id(self, name: str) -> UUID:
-        return (await self.client.entity(name, user_id="alice")).entity.entity_id
+        return (await self.client.entities.get(name, user_id="alice")).entity.entity_id
 
     async def homes(self) -> Homes:
         """Per city whether a home is active, unresolved, or what else."""
@@ -92,8 +92,8 @@ class Talk:
     async def lives(self) -> dict[str, list[str]]:
         """Where readers see each person live."""
         found = {}
-        for entity in await self.client.entities(user_id="alice"):
-            about = await self.client.entity(str(entity.entity_id), user_id="alice")
+        for entity in await self.client.entities.list(user_id="alice"):
+            about = await self.client.entities.get(str(entity.entity_id), user_id="alice")
             found[entity.name] = [str(one.fact.value) for one in about.facts if one.fact.key == "home_city"]
         return found
 

@@ -47,11 +47,11 @@ async def named(people: NamedPeople, commit: Commit) -> dict[str, str]:
 
 
 async def facts_of_ana(memory: AsyncMemoryClient) -> set[UUID]:
-    return {one.fact.fact_id for one in (await memory.entity("Ana", user_id="alice")).facts}
+    return {one.fact.fact_id for one in (await memory.entities.get("Ana", user_id="alice")).facts}
 
 
 async def wives(memory: AsyncMemoryClient, scope: Scope = ALICE) -> list[str]:
-    return [one.name for one in await memory.who("my wife", user_id=scope.user_id, run_id=scope.run_id)]
+    return [one.name for one in await memory.entities.who("my wife", user_id=scope.user_id, run_id=scope.run_id)]
 
 
 def new_text(kind: str, old: Commit, text: str) -> CommandPayload:
@@ -92,7 +92,7 @@ async def test_a_merged_fact_names_whom_its_parts_named(people: NamedPeople, mem
     }
     corrected = await people.order(new_text("correct", merged, "Alice met her friend Ana in Bern"))
     assert await named(people, corrected) == {"Alice": "subject", "Ana": "object"}
-    (relation,) = await memory.relations(user_id="alice")
+    (relation,) = await memory.entities.relations(user_id="alice")
     assert (relation.object, relation.is_active) == ("Ana", True)
     await people.undo(corrected)
     await people.undo(merged)
@@ -105,15 +105,15 @@ async def test_a_promoted_fact_names_its_entities_in_the_scope_that_it_goes_to(
 ) -> None:
     await say_wife(people, "Alice's wife is Ana", RUN)
     promoted = await people.order(Promote(source=RUN), ALICE)
-    known = await memory.entities(user_id="alice")
+    known = await memory.entities.list(user_id="alice")
     assert {(one.name, one.is_user, one.run_id) for one in known} == {("Alice", True, None), ("Ana", False, None)}
     assert await wives(memory) == ["Ana"]
     assert await named(people, promoted) == {"Alice": "subject", "Ana": "object"}
-    of_run = {one.entity_id for one in await memory.entities(user_id="alice", run_id="r")}
+    of_run = {one.entity_id for one in await memory.entities.list(user_id="alice", run_id="r")}
     assert of_run.isdisjoint(one.entity_id for one in known)
     await people.undo(promoted)
     with pytest.raises(UnknownEntityError):
-        await memory.entity("Ana", user_id="alice")
+        await memory.entities.get("Ana", user_id="alice")
     assert (await wives(memory), await wives(memory, RUN)) == ([], ["Ana"])
     assert await people.rows("SELECT count(*) FROM rejections") == [(0,)]
     assert await people.is_rebuilt_equal()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.postgres
 
 async def names(people: NamedPeople, memory: AsyncMemoryClient) -> dict[str, list[str]]:
     """The entities with their other names, as the client shows them; SQL users see the same."""
-    found = {one.name: one.aliases for one in await memory.entities(user_id="alice")}
+    found = {one.name: one.aliases for one in await memory.entities.list(user_id="alice")}
     rows = await people.rows("SELECT entity_id, name FROM memory.entities WHERE user_id = 'alice'")
     assert sorted(name for _, name in rows) == sorted(found)
     aliases = await people.rows("SELECT DISTINCT entity_id, alias FROM memory.entity_aliases WHERE user_id = 'alice'")
@@ -39,7 +39,7 @@ async def test_a_name_goes_with_the_only_fact_that_tells_it(people: NamedPeople,
     assert before["Ana"] == ["my wife Ana"]
     deletion = await delete(people, told)
     assert (await names(people, memory))["Ana"] == []
-    details = await memory.entity("Ana", user_id="alice")
+    details = await memory.entities.get("Ana", user_id="alice")
     assert [one.name for one in details.names] == ["Ana"]
     assert "my wife Ana" not in [one.text for one in details.timeline if one.change == "named"]
     await people.undo(deletion)
@@ -52,7 +52,7 @@ async def test_its_own_name_gives_way_to_one_that_a_fact_tells(people: NamedPeop
     assert await names(people, memory) == {"Alice": [], "Ana Keller": ["my wife Ana Keller", "Ana"]}
     await delete(people, told)
     assert await names(people, memory) == {"Alice": [], "Ana": []}
-    assert [hit.fact.text for hit in (await memory.entity("Ana", user_id="alice")).facts] == ["Ana sings"]
+    assert [hit.fact.text for hit in (await memory.entities.get("Ana", user_id="alice")).facts] == ["Ana sings"]
     await delete(people, later)
     assert await names(people, memory) == {"Alice": []}
     met = await people.say("I met Mark", ("Mark", "person"))
@@ -90,7 +90,7 @@ async def test_what_a_person_decided_stays_and_a_hidden_name_is_free(
 ) -> None:
     await people.say("Rex bites", subject="Rex")
     told = [await people.say(f"{name} barks", subject=name) for name in ("Bello", "Hasso")]
-    ids = {one.name: one.entity_id for one in await memory.entities(user_id="alice")}
+    ids = {one.name: one.entity_id for one in await memory.entities.list(user_id="alice")}
     await people.order(MergeEntities(entity_ids=(ids["Bello"],), into=ids["Rex"]))
     await people.order(AliasEntity(entity_id=ids["Rex"], name="Rexi"))
     assert (await people.order(AliasEntity(entity_id=ids["Rex"], name="Hasso"))).reason == "name_taken"

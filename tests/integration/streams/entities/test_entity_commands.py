@@ -48,16 +48,16 @@ class Talk:
     async def seen(self, scope: Scope = ALICE) -> Seen:
         """Per name of an entity, the user left out, its other names and the facts that name it."""
         found = {}
-        for entity in await self.client.entities(user_id=scope.user_id):
+        for entity in await self.client.entities.list(user_id=scope.user_id):
             if not entity.is_user:
-                details = await self.client.entity(str(entity.entity_id), user_id=scope.user_id)
+                details = await self.client.entities.get(str(entity.entity_id), user_id=scope.user_id)
                 texts = [one.fact.text.removeprefix("I met ") for one in details.facts]
                 assert len(texts) == entity.facts
                 found[entity.name] = (entity.aliases, texts)
         return found
 
     async def ids(self, *names: str, scope: Scope = ALICE) -> list[UUID]:
-        return [(await self.client.entity(name, user_id=scope.user_id)).entity.entity_id for name in names]
+        return [(await self.client.entities.get(name, user_id=scope.user_id)).entity.entity_id for name in names]
 
     async def done(self, payload: EntityCommand | Undo, scope: Scope = ALICE) -> Commit:
         commit = await self.people.order(payload, scope)
@@ -194,7 +194,7 @@ async def test_who_decided_what_is_counted_and_told_of_the_entity_and_of_its_fac
     merge = await talk.done(MergeEntities(entity_ids=(ids[1],), into=ids[2]))
     undo = await talk.people.undo(merge)
     assert [now - then for now, then in zip(counted(), before, strict=True)] == [1, 2, 1]
-    found = (await talk.client.entity("Bello", user_id="alice")).history
+    found = (await talk.client.entities.get("Bello", user_id="alice")).history
     assert [(one.event, one.source_id, one.reason, one.undone) for one in found] == [
         ("entities_merged", merge.source_id, "a human merged Rexi into Bello", True),
         ("entity_decision_undone", undo.source_id, f"a human took back entities_merged of {merge.source_id}", False),

@@ -11,7 +11,8 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 
-from mnemolog import AsyncMemoryClient, UnknownEntityError
+from mnemolog import AsyncMemoryClient
+from mnemolog.errors import UnknownEntityError
 from mnemolog.projections.context import summaries_of_facts
 from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.stores.entities import EntityStore, ShownEntitiesRequest
@@ -73,7 +74,7 @@ class Readers:
         friend = ("Ana Goldmann", "person")
         await self._say("Diana is a friend of Ana Goldmann", friend, subject="Diana", relations=[FRIEND])
         await self._say("Silver runs", subject="Silver")
-        self.ids = {one.name: one.entity_id for one in await self.memory.entities(user_id="alice")}
+        self.ids = {one.name: one.entity_id for one in await self.memory.entities.list(user_id="alice")}
         await self.people.order(RenameEntity(entity_id=self.ids["Silver"], name="Robert"))
         await self._say("Robert swims", subject="Robert")
         await self.people.order(SummariseEntity(entity_id=self.ids["Diana"]))
@@ -107,19 +108,19 @@ class Readers:
         entities, at = EntityStore(pool, ties=TIE_HEADS), datetime(2026, 12, 1, tzinfo=UTC)
         match name:
             case "entities":
-                return await memory.entities(user_id="alice")
+                return await memory.entities.list(user_id="alice")
             case "entity" | "history":
-                return await memory.entity("Diana" if name == "entity" else "Robert", user_id="alice")
+                return await memory.entities.get("Diana" if name == "entity" else "Robert", user_id="alice")
             case "relations":  # those of now, and those that were known before the command
-                now = await memory.relations(user_id="alice", all_versions=True)
-                return now, await memory.relations(user_id="alice", believed_at=self.told_at)
+                now = await memory.entities.relations(user_id="alice", all_versions=True)
+                return now, await memory.entities.relations(user_id="alice", believed_at=self.told_at)
             case "neighbours":
-                return await memory.neighbours("Diana", user_id="alice")
+                return await memory.entities.neighbours("Diana", user_id="alice")
             case "graph":
-                graph = await memory.graph(user_id="alice", all_versions=True)
+                graph = await memory.entities.graph(user_id="alice", all_versions=True)
                 return graph.mermaid, graph.entities, graph.relations
             case "who":
-                return await memory.who("my wife", user_id="alice")
+                return await memory.entities.who("my wife", user_id="alice")
             case "pending":
                 return [one for one in await memory.pending(user_id="alice") if isinstance(one, PendingMerge)]
             case "explain":

@@ -55,7 +55,7 @@ async def test_whom_a_turn_names_is_shown_with_ties_and_what_is_known_of_her(dat
         await people.say("Hm")
         commit = await people.say("Ana has a new job at Globex")
         assert '> 1. "Ana" (person), also: "wife of the user"' in names(prompts[-1])
-        assert "clinic" in prompts[-1]
+        assert "slots in use: employer (my wife)" in prompts[-1]
         ((entity_id,),) = await people.rows("SELECT DISTINCT entity_id FROM entity_aliases WHERE alias = 'Ana'")
         assert [step.entities for step in commit.provenance.steps if step.stage == "extract"] == [(entity_id,)]
         async with AsyncMemoryClient(postgres=database) as memory:
@@ -68,10 +68,10 @@ async def test_a_tie_in_the_turn_finds_whom_only_a_relation_tells(database: str)
     wife = [{"subject": "Alice", "predicate": "wife", "object": "Ana", "strength": "strong"}]
     async with asked_people(database) as (people, prompts):
         await people.say("Alice's wife is Ana", ("Ana", "person"), subject="Alice", relations=wife)
-        await people.say("Ana works at the clinic", **subject("Ana"))
+        await people.say("Ana works at the clinic", key="employer", value="clinic", **subject("Ana"))
         await people.say("My wife has a new job")
         assert [line.split(",")[0] for line in names(prompts[-1])] == ['> 1. "Ana" (person)']
-        assert "> Ana works at the clinic" in prompts[-1]
+        assert "slots in use: employer (Ana)" in prompts[-1]
 
 
 async def test_other_scopes_hidden_names_and_parts_of_words_are_not_shown(database: str) -> None:

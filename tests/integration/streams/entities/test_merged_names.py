@@ -56,7 +56,7 @@ SAID: Final[dict[str, tuple[Say, str]]] = {
 
 
 async def texts_of(memory: AsyncMemoryClient, name: str) -> set[str]:
-    return {one.fact.text for one in (await memory.entity(name, user_id="alice")).facts}
+    return {one.fact.text for one in (await memory.entities.get(name, user_id="alice")).facts}
 
 
 @pytest.mark.parametrize(("say", "whose"), SAID.values(), ids=SAID)
@@ -66,7 +66,7 @@ async def test_a_fact_belongs_to_whom_it_named_when_the_merge_is_undone(
     for name, tie in ((MERGED, "my brother Robert"), (INTO, "my boss Nora")):
         await people.say(f"{name} sings", subject=name)
         await people.say(f"I met {tie}", (tie, "person"))
-    ids = {one.name: one.entity_id for one in await memory.entities(user_id="alice")}
+    ids = {one.name: one.entity_id for one in await memory.entities.list(user_id="alice")}
     merge = await people.order(MergeEntities(entity_ids=(ids[MERGED],), into=ids[INTO]))
     told = await say(people)
     ((text,),) = await people.rows("SELECT text FROM facts WHERE fact_id = %s", fact_id_at(told))
@@ -83,19 +83,19 @@ async def test_ties_and_relations_go_with_the_name_that_they_were_told_of(
 ) -> None:
     for name in (MERGED, INTO):
         await people.say(f"{name} sings", subject=name)
-    ids = {one.name: one.entity_id for one in await memory.entities(user_id="alice")}
+    ids = {one.name: one.entity_id for one in await memory.entities.list(user_id="alice")}
     merge = await people.order(MergeEntities(entity_ids=(ids[MERGED],), into=ids[INTO]))
     await people.say("Robert's cousin Tom skis", subject="Robert's cousin Tom")
     works = {"subject": "Robert", "predicate": "employer", "object": "Acme", "strength": "strong"}
     await people.say("Robert works at Acme", ("Acme", "organisation"), subject="Robert", relations=[works])
     for who in (INTO, MERGED):
-        stated = {(one.predicate, one.object) for one in await memory.relations(who, user_id="alice")}
+        stated = {(one.predicate, one.object) for one in await memory.entities.relations(who, user_id="alice")}
         assert stated == {("cousin", "Tom"), ("employer", "Acme")}
-        assert [one.name for one in await memory.who(f"{who}'s cousin", user_id="alice")] == ["Tom"]
+        assert [one.name for one in await memory.entities.who(f"{who}'s cousin", user_id="alice")] == ["Tom"]
         if who == INTO:
             await people.undo(merge)
-    assert await memory.relations(INTO, user_id="alice") == []
-    assert await memory.who("Nora's cousin", user_id="alice") == []
+    assert await memory.entities.relations(INTO, user_id="alice") == []
+    assert await memory.entities.who("Nora's cousin", user_id="alice") == []
     await people.say("Robert's cousin sails", subject="Robert's cousin")
     assert await texts_of(memory, "Tom") == {"Robert's cousin Tom skis", "Robert's cousin sails"}
     assert await people.is_rebuilt_equal()

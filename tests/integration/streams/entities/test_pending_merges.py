@@ -39,7 +39,7 @@ class Wife:
 
     async def seen(self) -> dict[str, int]:
         """How many facts name each entity, the user left out."""
-        return {one.name: one.facts for one in await self.client.entities(user_id="alice") if not one.is_user}
+        return {one.name: one.facts for one in await self.client.entities.list(user_id="alice") if not one.is_user}
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ async def test_what_a_turn_says_to_be_one_waits_for_a_person(wife: Wife) -> None
     assert (waiting.merged_name, waiting.into_name, waiting.decided_by) == ("my wife", "Ana", "policy")
     assert waiting.reason == '"my wife Ana" was said of Ana, and my wife was known without a name'
     assert await wife.seen() == TWO
-    marked = [one.name for one in await wife.client.entities(user_id="alice") if one.pending_merges]
+    marked = [one.name for one in await wife.client.entities.list(user_id="alice") if one.pending_merges]
     assert marked == ["Ana", "my wife"]
-    history = (await wife.client.entity("Ana", user_id="alice")).history
+    history = (await wife.client.entities.get("Ana", user_id="alice")).history
     assert [(one.event, one.decided_by) for one in history] == [("merge_proposed", "policy")]
     within, given = ScopeFilter(user_id="alice"), str(waiting.event_id)[:13]
     async with wife.people.pipeline.pool.connection() as connection:
@@ -86,7 +86,7 @@ async def test_a_proposed_merge_of_what_is_forgotten_or_merged_waits_no_more(wif
 
 async def test_the_user_is_merged_into_nobody_by_a_proposed_merge_either(wife: Wife) -> None:
     _, waiting = await wife.introduce()
-    (user,) = [one for one in await wife.client.entities(user_id="alice") if one.is_user]
+    (user,) = [one for one in await wife.client.entities.list(user_id="alice") if one.is_user]
     await wife.people.order(MergeEntities(entity_ids=(waiting.merged,), into=user.entity_id))
     by_command = await wife.people.order(MergeEntities(entity_ids=(user.entity_id,), into=waiting.into))
     confirmed = await wife.people.order(Confirm(fact_ids=(waiting.event_id,)))
@@ -118,7 +118,7 @@ async def test_a_command_settles_facts_and_merges_together_or_neither(wife: Wife
 async def test_two_whom_a_person_has_split_are_not_proposed_as_one(wife: Wife) -> None:
     await wife.people.say("My wife sings", ("my wife", "person"))
     await wife.people.say("I met my wife Ana", ("my wife Ana", "person"))
-    (one,) = [one for one in await wife.client.entities(user_id="alice") if not one.is_user]
+    (one,) = [one for one in await wife.client.entities.list(user_id="alice") if not one.is_user]
     await wife.people.order(SplitEntity(entity_id=one.entity_id, name="Ana", names=("Ana",), fact_ids=()))
     await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
     assert await wife.pending() == []

@@ -98,7 +98,8 @@ async def test_a_tie_is_gone_with_the_last_fact_that_told_it(
     people: NamedPeople, memory: AsyncMemoryClient, text: str, command: Callable[[UUID], CommandPayload | None]
 ) -> None:
     async def spouses() -> list[str]:
-        (wife, stated) = await memory.who("my wife", user_id="alice"), await memory.relations(user_id="alice")
+        wife = await memory.entities.who("my wife", user_id="alice")
+        stated = await memory.entities.relations(user_id="alice")
         assert [one.name for one in wife] == [one.object for one in stated if one.predicate == "spouse"]
         return [one.name for one in wife]
 
@@ -135,4 +136,4 @@ async def test_a_tie_that_a_turn_told_outlasts_what_else_its_fact_said(
         entities = [{"name": name, "type": "person", "role": "subject"}]
         await people.say(f"{name} lives in {city}", value=city, subject=name, entities=entities, **home)
     assert await people.rows("SELECT value FROM facts WHERE status = 'active'") == [("Oslo",)]
-    assert [one.name for one in await memory.who("my wife", user_id="alice")] == ["Ana"]
+    assert [one.name for one in await memory.entities.who("my wife", user_id="alice")] == ["Ana"]

@@ -62,22 +62,22 @@ async def test_a_name_and_a_type_of_a_repetition_are_one_while_that_holds(
         "entity_alias_added",
         "fact_linked",
     ]
-    (fact,) = (await memory.entity("Ana", user_id="alice")).facts
+    (fact,) = (await memory.entities.get("Ana", user_id="alice")).facts
     assert fact.fact.text == "Alice's wife plays chess"
     undone = await people.undo(again)
     with pytest.raises(UnknownEntityError):
-        await memory.entity("Ana", user_id="alice")
-    assert len((await memory.entity("Alice's wife", user_id="alice")).facts) == 1
+        await memory.entities.get("Ana", user_id="alice")
+    assert len((await memory.entities.get("Alice's wife", user_id="alice")).facts) == 1
     assert await people.is_rebuilt_equal(in_place=True)
     await people.undo(undone)
-    assert len((await memory.entity("Ana", user_id="alice")).facts) == 1
+    assert len((await memory.entities.get("Ana", user_id="alice")).facts) == 1
     await say_chess(people, "Ana")
     assert await people.rows("SELECT count(*) FROM facts") == [(1,)]
     await say_chess(people, "Acme", kind="other")
     typed = await say_chess(people, "Acme", kind="organisation")
     assert [event.event for event in typed.entity_events] == ["fact_linked"]
     for kind in ("organisation", "other", "organisation"):
-        assert (await memory.entity("Acme", user_id="alice")).entity.type == kind
+        assert (await memory.entities.get("Acme", user_id="alice")).entity.type == kind
         assert await people.is_rebuilt_equal()
         typed = await people.undo(typed)
 
@@ -90,20 +90,20 @@ async def test_an_entity_and_a_relation_of_a_repetition_hold_while_that_does(
     again = await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
     assert [event.event for event in again.events] == ["fact_skipped"]
     assert [event.event for event in again.entity_events] == ["entity_registered", "fact_linked", "relation_stated"]
-    (relation,) = await memory.relations(user_id="alice")
+    (relation,) = await memory.entities.relations(user_id="alice")
     assert (relation.subject, relation.object, relation.is_active) == ("Ana", "Chess Club", True)
-    assert len((await memory.entity("Chess Club", user_id="alice")).facts) == 1
+    assert len((await memory.entities.get("Chess Club", user_id="alice")).facts) == 1
     told = await memory.explain(fact_id_at(first))
     assert {(one.name, one.role) for one in told.entities} == {("Ana", "subject"), ("Chess Club", "mention")}
     await people.undo(again)
-    assert await memory.relations(user_id="alice") == []
-    assert {one.name for one in await memory.entities(user_id="alice")} == {"Ana"}
+    assert await memory.entities.relations(user_id="alice") == []
+    assert {one.name for one in await memory.entities.list(user_id="alice")} == {"Ana"}
     assert [one.name for one in (await memory.explain(fact_id_at(first))).entities] == ["Ana"]
     assert await people.is_rebuilt_equal(in_place=True)
     await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
-    assert [one.is_active for one in await memory.relations(user_id="alice")] == [True]
+    assert [one.is_active for one in await memory.entities.relations(user_id="alice")] == [True]
     await people.undo(first, cascade=True)
-    assert await memory.entities(user_id="alice") == []
+    assert await memory.entities.list(user_id="alice") == []
     assert await people.rows("SELECT name FROM entities WHERE user_id = 'ben'") == [("Ana",)]
     assert await people.rows("SELECT count(*) FROM rejections") == [(0,)]
     assert await people.is_rebuilt_equal()
@@ -117,9 +117,9 @@ async def test_a_relation_that_is_told_and_split_again_is_one_moment(
     again = await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
     await people.undo(again)
     await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
-    club = (await memory.entity("Chess Club", user_id="alice")).entity
+    club = (await memory.entities.get("Chess Club", user_id="alice")).entity
     await people.order(SplitEntity(entity_id=club.entity_id, name="Other Club", fact_ids=(fact_id_at(first),)))
-    timeline = (await memory.entity("Other Club", user_id="alice")).timeline
+    timeline = (await memory.entities.get("Other Club", user_id="alice")).timeline
     assert [one.text for one in timeline if one.change == "related"] == ["Ana member_of Other Club"]
 
 
@@ -151,10 +151,10 @@ async def test_an_inferred_relation_is_a_weak_fact_that_is_found_and_takes_the_r
     mirror = fact_id_at(told[0], 1)
     facts = await people.rows("SELECT fact_id, confidence, mention_count FROM facts WHERE text LIKE '%% member of %%'")
     assert facts == [(mirror, 0.6, 2)]
-    (relation,) = await memory.relations(user_id="alice")
+    (relation,) = await memory.entities.relations(user_id="alice")
     assert relation.evidence == [mirror]
     await people.order(Delete(fact_ids=(mirror,)))
-    assert await memory.relations(user_id="alice") == []
+    assert await memory.entities.relations(user_id="alice") == []
 
 
 async def test_the_strength_of_a_relation_grows_with_each_statement_of_it(
@@ -165,7 +165,7 @@ async def test_the_strength_of_a_relation_grows_with_each_statement_of_it(
     for text in ("Ben is Alice's friend", "Ben is Alice's friend", "Alice and her friend Ben sing", "Ben moved"):
         said = [] if text == "Ben moved" else [friend]
         times.append((await people.say(text, entities=ben, relations=said, subject="Alice")).decided_at)
-    found = [await memory.relations(user_id="alice", believed_at=at) for at in times]
+    found = [await memory.entities.relations(user_id="alice", believed_at=at) for at in times]
     assert [round(one.strength, 4) for (one,) in found] == [0.8, 0.85, 0.8875, 0.8875]
     rows = await people.rows("SELECT DISTINCT round(strength::numeric, 4)::float8 FROM memory.relationships")
     assert rows == [(0.8875,)]

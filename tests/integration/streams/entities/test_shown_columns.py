@@ -41,7 +41,7 @@ async def a_holder_of_a_tie_is_merged(people: NamedPeople, memory: AsyncMemoryCl
     await people.say("Tom sails", subject="Tom")
     await people.say("Tom's wife sings", ("Tom's wife", "person"))
     await people.say("Rob sails", subject="Rob")
-    ids = {one.name: one.entity_id for one in await memory.entities(user_id="alice")}
+    ids = {one.name: one.entity_id for one in await memory.entities.list(user_id="alice")}
     merge = await people.order(MergeEntities(entity_ids=(ids["Tom"],), into=ids["Rob"]))
     (tie,) = await people.rows("SELECT current_key FROM entity_aliases WHERE kind = 'tie'")
     assert tie == (f"wife of {ids['Rob']}",)

@@ -1,10 +1,12 @@
 """Facts of one entity meet, whatever it is called; facts of two never end each other."""
 
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 
+from mnemolog import AsyncMemoryClient
 from mnemolog.projections.stores.facts import CandidateFinder
 from mnemolog.schemas.command import Delete
 from mnemolog.schemas.commit import Commit
@@ -147,3 +149,18 @@ async def test_what_an_undo_brings_back_stands_beside_a_newer_value_of_the_same_
     await say_home(asked_people, called, "Rome")
     await asked_people.undo(gone)
     assert await home_of(asked_people, bern) == ("active", None, is_unresolved)
+
+
+@pytest.mark.parametrize("key", ["home_city", "pet"])
+async def test_what_has_ended_is_no_value_of_an_entity(
+    people: NamedPeople, memory: AsyncMemoryClient, key: str
+) -> None:
+    of_ana: dict[str, Any] = {"subject": "Ana", "key": key, "value": "Bern", "search_text": "the same"}
+    people.model.judge = lambda conflict: decision_json(conflict.number, "RETRACT", conflict.candidates[0][0])
+    await people.say("Ana has Bern", single_valued=key == "home_city", **of_ana)
+    before = (await memory.entity("Ana", user_id="alice")).profile
+    await people.say("Ana no longer has Bern", action_hint="retract", **of_ana)
+    ended = await memory.entity("Ana", user_id="alice")
+    as_of = await memory.entity("Ana", user_id="alice", believed_at=datetime.now(UTC))
+    assert (before.values, ended.profile.values, as_of.profile.values) == ({key: "Bern"}, {}, {})
+    assert ended.profile.texts == ["Ana no longer has Bern"]

@@ -23,12 +23,12 @@ class Family:
     async def types(self) -> dict[str, str]:
         """The entities by name with their types, the user left out."""
         assert await self.people.is_rebuilt_equal()
-        return {one.name: one.type for one in await self.client.entities(user_id="alice") if not one.is_user}
+        return {one.name: one.type for one in await self.client.entities.list(user_id="alice") if not one.is_user}
 
     async def names(self) -> dict[str, list[str]]:
         """The entities by name with their other names, the user left out."""
         assert await self.people.is_rebuilt_equal()
-        return {one.name: one.aliases for one in await self.client.entities(user_id="alice") if not one.is_user}
+        return {one.name: one.aliases for one in await self.client.entities.list(user_id="alice") if not one.is_user}
 
     async def pending(self) -> list[PendingMerge]:
         return [one for one in await self.client.pending(user_id="alice") if isinstance(one, PendingMerge)]
@@ -51,7 +51,7 @@ async def test_the_first_proper_name_takes_the_place_of_the_tie(family: Family) 
     await family.people.say("My mother lives in Bern", ("my mother", "person"))
     named = await family.people.say("My mother Rosa sings", ("my mother Rosa", "person"))
     assert await family.types() == {"Rosa": "person"}
-    (rosa,) = await family.client.who("my mother", user_id="alice")
+    (rosa,) = await family.client.entities.who("my mother", user_id="alice")
     assert (rosa.name, "my mother" in rosa.aliases) == ("Rosa", True)
     undo = await family.people.undo(named)
     assert await family.types() == {"my mother": "person"}
@@ -62,7 +62,7 @@ async def test_the_first_proper_name_takes_the_place_of_the_tie(family: Family) 
     assert await family.types() == {"Rosa": "person"}
     await family.people.say("Ana likes tea", ("Ana", "person"))
     await family.people.say("My wife sings", ("my wife", "person"))
-    ids = {one.name: one.entity_id for one in await family.client.entities(user_id="alice")}
+    ids = {one.name: one.entity_id for one in await family.client.entities.list(user_id="alice")}
     merge = await family.people.order(MergeEntities(entity_ids=(ids["Ana"],), into=ids["my wife"]))
     assert set(await family.types()) == {"Rosa", "Ana"}
     await family.people.undo(merge)
@@ -90,14 +90,14 @@ async def test_a_turn_tells_another_name(family: Family, one: str, predicate: st
     named = ("Bee", "Elizabeth")
     said = await family.say_same(ELIZABETH, one, other, *named, predicate=predicate, subject="Elizabeth")
     assert await family.names() == {"Elizabeth": ["Bee"]}
-    assert not await family.client.relations(user_id="alice")
+    assert not await family.client.entities.relations(user_id="alice")
     assert not await family.pending()
     await family.people.say("Bee runs", ("Bee", "person"))
-    assert len((await family.client.entity("Elizabeth", user_id="alice")).facts) == 2
+    assert len((await family.client.entities.get("Elizabeth", user_id="alice")).facts) == 2
     undo = await family.people.undo(said)
     assert await family.names() == {"Bee": []}
     await family.people.say("Bee swims", ("Bee", "person"))
-    assert len((await family.client.entity("Bee", user_id="alice")).facts) == 2
+    assert len((await family.client.entities.get("Bee", user_id="alice")).facts) == 2
     await family.people.undo(undo)
     assert await family.names() == {"Elizabeth": ["Bee"]}
 
@@ -107,7 +107,7 @@ async def said_to_be_one(family: Family) -> PendingMerge:
         await family.people.say(f"{name} runs", (name, "person"))
     await say_they_are_one(family, "Bea", "Liv")
     assert await family.names() == {"Bea": [], "Liv": []}
-    assert not await family.client.relations(user_id="alice")
+    assert not await family.client.entities.relations(user_id="alice")
     (waiting,) = await family.pending()
     return waiting
 

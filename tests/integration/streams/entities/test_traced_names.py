@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from mnemolog import TracedName
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.schemas.command import SetPolicy
 from mnemolog.schemas.commit import Commit
@@ -13,6 +12,7 @@ from mnemolog.schemas.entities import MAX_ENTITIES
 from mnemolog.schemas.instructions import ForbiddenTopic, Instructions
 from mnemolog.schemas.policy import Policy
 from mnemolog.texts import name_sentence
+from mnemolog.types import TracedName
 from tests.support.builders.model_replies import fact_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
@@ -45,7 +45,7 @@ async def talk(database: str) -> AsyncIterator[Talk]:
 async def test_each_name_tells_its_entity_and_how_it_was_found(talk: Talk) -> None:
     await talk.met("Tom from work")
     await talk.met("my brother Tom")
-    known = (await talk.client.entity("Tom from work", user_id="alice")).entity
+    known = (await talk.client.entities.get("Tom from work", user_id="alice")).entity
     work, tom = await talk.names(await talk.met("Tom from work", "Tom"))
     assert (work.entity_id, work.entity, work.step, work.left_out) == (known.entity_id, "Tom", "exact", None)
     assert (tom.step, tom.compared, tom.entity) == ("new", ("Tom", "Tom"), "Tom")

@@ -88,7 +88,7 @@ async def test_a_server_without_schemas_is_told_in_words(server: OpenAiServer, f
     await complete(server, structured_output=form)
     (body,) = server.bodies
     assert body.get("response_format") == ({"type": "json_object"} if form == "json_object" else None)
-    assert '"excerpt"' in body["messages"][0]["content"]
+    assert '"slot"' in body["messages"][0]["content"]
 
 
 @pytest.mark.parametrize("names", ["temperature", "seed", "response_format", "temperature seed"])
@@ -102,7 +102,7 @@ async def test_a_parameter_that_a_server_refuses_is_sent_once(server: OpenAiServ
     await chat.close()
     assert len(server.bodies) == 3 + len(refused)
     assert not any(refused & body.keys() for body in server.bodies[len(refused) :])
-    assert '"excerpt"' in server.bodies[-1]["messages"][0]["content"] or "response_format" not in refused
+    assert '"slot"' in server.bodies[-1]["messages"][0]["content"] or "response_format" not in refused
     assert [f"refuses {name}" in " ".join(said) for name in refused] == [True] * len(refused)
 
 

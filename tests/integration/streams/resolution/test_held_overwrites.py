@@ -148,7 +148,7 @@ async def test_confirmed_after_a_split_it_ends_no_fact_of_the_other(
     async with named_people(database) as people, AsyncMemoryClient(postgres=database) as client:
         await people.say("Annie lives in Bern", category="identity", **home_of("Annie", "Bern"))
         await people.say("Ana lives in Basel", category="identity", **home_of("Ana", "Basel"))
-        ids = {one.name: one.entity_id for one in await client.entities(user_id="alice")}
+        ids = {one.name: one.entity_id for one in await client.entities.list(user_id="alice")}
         merge = await people.order(MergeEntities(entity_ids=(ids["Annie"],), into=ids["Ana"]))
         people.model.judge = all_shown
         moved = home_of("Ana", "Chur") | {"certainty": "weak", "action_hint": "update"}

@@ -66,7 +66,7 @@ BOTH: Sequence[ScopeFilter] = (ScopeFilter.of_scope(MIRA), ScopeFilter.of_scope(
 
 
 async def found(resolver: ResolverHarness, scopes: Sequence[ScopeFilter] = BOTH, **asked: object) -> list[str]:
-    options = SearchOptions.read({"top_k": 20, **asked})
+    options = SearchOptions.read({"limit": 20, **asked})
     hits = await search(resolver.stored.conn, scopes, "Where does Mira live? Oslo Rome", None, options, at=day(20))
     return sorted(f"{hit.fact.text} {hit.fact.run_id or ''}".strip() for hit in hits)
 

@@ -15,7 +15,7 @@ from mnemolog.cli.app import run
 F1, F2 = "3f2a1b4c-0000-0000-0000-000000000001", "3f2a1b4c-0000-0000-0000-000000000002"
 MARCH, APRIL = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, 9, 30, tzinfo=UTC)
 KEYS = '{"key": "pet"}'
-SEARCH = {"top_k": 20, "when": "boost"}
+SEARCH = {"limit": 20, "when": "boost"}
 CONTEXT = {"budget_tokens": 800, "format": "markdown", "doubtful": True}
 TIMES = "--believed 2026-03-01 --true 2026-04-01T09:30"
 AT_TIMES = {"believed_at": MARCH, "true_at": APRIL}
@@ -58,7 +58,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     (f"graph --all {TIMES}", (), {"all_versions": True, **AT_TIMES}),
     ("search home", ("home",), SEARCH),
     (f"search home -n 3 --threshold 0.5 --filter '{KEYS}' --state expired --explain {TIMES}", ("home",),
-     {**SEARCH, "top_k": 3, "threshold": 0.5, "filters": {"key": "pet"}, "state": ["expired"], "explain": True,
+     {**SEARCH, "limit": 3, "threshold": 0.5, "filters": {"key": "pet"}, "state": ["expired"], "explain": True,
       **AT_TIMES}),
     ("search home --with-run r1 --fusion rrf --when narrow --rerank --variants 2 --include facts --include turns",
      ("home",), {**SEARCH, "any": [{}, {"run_id": "r1"}], "fusion": "rrf", "when": "narrow", "rerank": True,
@@ -80,9 +80,11 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("export facts.jsonl --all", ("facts.jsonl",), {"all_versions": True}),
 ]  # fmt: skip
 METHODS = {
-    "delete": "batch_delete", "as-of": "facts_as_of", "policy set": "set_policy", "policy show": "policies",
-    "entity 'my": "entity", **{f"entity {verb}": f"{verb}_entity" for verb in ("rename", "alias", "split", "forget")},
-    "entity summarise": "summarise_entity", "entity merge": "merge_entities",
+    "as-of": "facts_as_of", "policy set": "admin.set_policy", "policy show": "admin.policies",
+    **{f"entity {verb}": f"entities.{verb}" for verb in ("rename", "alias", "split", "forget", "summarise", "merge")},
+    "entity 'my": "entities.get", "entities": "entities.list",
+    **{name: f"entities.{name}" for name in ("relations", "neighbours", "who", "graph")},
+    **{name: f"admin.{name}" for name in ("quality", "users", "agents", "runs", "export")},
 }  # fmt: skip
 UNSCOPED = ("history", "explain")
 ANY_TENANT = ("quality", "users", "agents", "runs")
@@ -93,15 +95,32 @@ class Recorder:
 
     def __init__(self) -> None:
         self.ids: dict[str, Any] = {}
+        self.namespace = ""
         self.call: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
 
     def scope(self, **ids: Any) -> "Recorder":
         self.ids = ids
         return self
 
+    @property
+    def entities(self) -> "Recorder":
+        return self._within("entities.")
+
+    @property
+    def admin(self) -> "Recorder":
+        return self._within("admin.")
+
+    def _within(self, namespace: str) -> "Recorder":
+        self.namespace = namespace
+        return self
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         async def note(*positional: Any, **named: Any) -> None:
-            self.call = (name, positional, {one: given for one, given in named.items() if given not in EMPTY})
+            self.call = (
+                self.namespace + name,
+                positional,
+                {one: given for one, given in named.items() if given not in EMPTY},
+            )
             raise typer.Exit
 
         return note

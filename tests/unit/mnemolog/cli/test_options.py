@@ -13,8 +13,7 @@ from mnemolog.cli.errors import INTERRUPTED
 from mnemolog.cli.options import CliCommand, Wait, parse_id, state_of_sent
 from mnemolog.cli.runtime import run_async
 from mnemolog.cli.tables import ShortIds, ids_in
-from mnemolog.client.producer import CommandReceipt
-from mnemolog.projections.queries.results import EventResult, Profile, WriteResult
+from mnemolog.projections.queries.results import FactChange, Profile, Result
 
 ONE, TWO, THREE = UUID(int=1), UUID(int=2), UUID(int=3)
 
@@ -60,9 +59,9 @@ def test_an_id_may_be_its_first_characters() -> None:
 
 
 def test_every_id_in_a_result_is_found_and_shown_whole_where_it_has_no_short_form() -> None:
-    memory = EventResult(fact_id=ONE, text="x", event="e", targets=(TWO,))
+    memory = FactChange(fact_id=ONE, text="x", event="e", targets=(TWO,))
     profile = Profile(identity=[{"fact_id": str(THREE), "text": "y"}])
-    assert set(ids_in([WriteResult(turn_id="t", status="facts", memories=(memory,)), profile])) == {ONE, TWO, THREE}
+    assert set(ids_in([Result(turn_id="t", status="facts", changes=(memory,)), profile])) == {ONE, TWO, THREE}
     shown = ShortIds({ONE: "00000000"})
     assert (shown(ONE), shown(TWO), shown(None)) == ("00000000", str(TWO), "")
 
@@ -80,4 +79,4 @@ def test_an_interrupted_command_says_what_it_left(capsys: pytest.CaptureFixture[
 
 def test_a_sent_command_is_named_when_it_is_not_waited_for_any_longer() -> None:
     assert state_of_sent([]) == "nothing was changed"
-    assert "mnemolog status c1 --wait" in state_of_sent([CommandReceipt(command_id="c1")])
+    assert "mnemolog status c1 --wait" in state_of_sent([Result(turn_id="c1")])

@@ -13,12 +13,11 @@ import typer
 
 from mnemolog.cli.commands import _read_instructions, _show_policies
 from mnemolog.cli.output import program_name
-from mnemolog.cli.show_decisions import show_diff, show_quality, show_receipts, show_results, show_status, show_why_not
+from mnemolog.cli.show_decisions import show_diff, show_quality, show_results, show_status, show_why_not
 from mnemolog.cli.tables import WHOLE_IDS
-from mnemolog.client.producer import CommandReceipt
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.quality import CostFigures, DecisionQuality, HeldOverwrites, ModelCost
-from mnemolog.projections.queries.results import EventResult, WriteResult
+from mnemolog.projections.queries.results import FactChange, Result
 from mnemolog.projections.queries.trace import Trace, TracedCall
 from mnemolog.projections.queries.write_result import WhyNot
 from mnemolog.schemas.costs import Cost
@@ -56,19 +55,18 @@ def test_rates_and_money_by_model_and_in_all_are_shown_or_unknown(
         ["m2", "7", "0", "3", "unknown"],
     ]
     assert [line for line in lines if len(line) > 80] == []
-    turn = WriteResult(turn_id="t1", status="facts", success=True, cost=PARTLY)
+    turn = Result(turn_id="t1", status="facts", cost=PARTLY)
     assert "at least 1.5 USD, unknown price of m2" in shown(show_results, [turn])
 
 
 def test_a_command_names_the_next_step_or_that_nothing_was_sent_or_changed(
-    capsys: pytest.CaptureFixture[str], shown: Callable[..., str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert shown(show_receipts, []) == shown(show_results, []) == "no scope matches: no command was sent"
-    show_receipts([CommandReceipt(command_id="c1")])
+    show_results([Result(turn_id="c1", order="delete")])
     next_step = f"its result: {program_name()} status c1 --wait"
-    assert capsys.readouterr().out.splitlines() == ["command c1 was sent", next_step]
-    set_policy = EventResult(fact_id=None, text=None, event="policy_set", reason="a human set the policy of the scope")
-    show_results([WriteResult(turn_id="c1", status="done", order="set_policy", success=True, memories=(set_policy,))])
+    assert capsys.readouterr().out.splitlines() == ["command c1 (delete): pending", next_step]
+    set_policy = FactChange(fact_id=None, text=None, event="policy_set", reason="a human set the policy of the scope")
+    show_results([Result(turn_id="c1", status="done", order="set_policy", changes=(set_policy,))])
     assert capsys.readouterr().out.splitlines()[1:3] == ["no fact changed", "    policy_set"]
 
 
@@ -76,7 +74,7 @@ def test_the_reason_of_a_refusal_is_wrapped_at_its_words(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    show_results([WriteResult(turn_id="t1", status="rejected", error="closed_fact: undo what closed it, " * 5)])
+    show_results([Result(turn_id="t1", status="rejected", error="closed_fact: undo what closed it, " * 5)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "turn t1: rejected"
     assert lines[1].startswith("reason: closed_fact: undo what closed it")
@@ -120,7 +118,7 @@ def test_calls_that_other_turns_shared_are_shown_with_these_turns(shown: Callabl
     why_not = WhyNot(turn_id="t1", status="facts", facts=1, missing=(), shared_calls=calls)
     assert f"{sentences} every statement became a fact" in shown(show_why_not, why_not)
     trace = Trace(decisions=(), reprompts=(), omitted=(), thresholds=None, shared_calls=calls)
-    assert sentences in shown(show_status, WriteResult(turn_id="t1", status="facts", success=True, trace=trace))
+    assert sentences in shown(show_status, Result(turn_id="t1", status="facts", trace=trace))
 
 
 def test_budgets_and_instructions_are_shown(

@@ -136,13 +136,13 @@ def test_turns_that_were_found_come_after_the_facts(shown: Callable[..., str]) -
 def test_the_parts_of_a_score_and_what_is_left_out_are_shown_on_request(shown: Callable[..., str]) -> None:
     found = SearchResult(
         hits=(a_hit(text_part=0.025),), mode="hybrid", turns=(a_turn_hit(),),
-        left_out={"below_threshold": LeftOutHits(facts=3, first=())}, left_out_turns={"over_top_k": 1},
+        left_out={"below_threshold": LeftOutHits(facts=3, first=())}, left_out_turns={"over_limit": 1},
     )  # fmt: skip
     assert "of it" not in shown(show_search, found)
     text = shown(show_search, replace(found, explained=True))
     assert "of it vector 0.100, text 0.025" in text
     assert "of it text 0.200, names 0.100" in text
-    assert "no hits: 3 facts, below threshold no hits: 1 turn, over top k" in text
+    assert "no hits: 3 facts, below threshold no hits: 1 turn, over limit" in text
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class AwayClient(OfflineClient):
 
 async def test_an_entity_and_a_whole_id_are_known_without_a_database() -> None:
     client = AwayClient()
-    await client.merge_entities(ANA, into=OTHER, user_id="ana")
+    await client.entities.merge(ANA, into=OTHER, user_id="ana")
     (command,) = client.commands
     assert command.scope.user_id == "ana"
     assert command.order.model_dump(include={"entity_ids", "into"}) == {"entity_ids": (ANA.entity_id,), "into": OTHER}
@@ -86,11 +86,11 @@ async def test_an_entity_and_a_whole_id_are_known_without_a_database() -> None:
 async def test_an_entity_of_another_scope_than_the_named_one_is_refused() -> None:
     client = AwayClient()
     for order in (
-        client.merge_entities(OTHER, into=ANA, user_id="ben"),
-        client.rename_entity(ANA, "X", user_id="ben"),
+        client.entities.merge(OTHER, into=ANA, user_id="ben"),
+        client.entities.rename(ANA, "X", user_id="ben"),
     ):
         with pytest.raises(InvalidCommandError, match=r"user_id is 'ben', but entity .* is of 'ana'"):
             await order
     assert client.commands == []
-    await client.rename_entity(ANA, "X")
+    await client.entities.rename(ANA, "X")
     assert [one.scope.user_id for one in client.commands] == ["ana"]

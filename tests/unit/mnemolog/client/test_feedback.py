@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mnemolog import InvalidCommandError
 from mnemolog.client.commands import all_shown, scope_of_shown, shown_ids
 from mnemolog.client.search import SearchResult
+from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.context import ContextRules, compose
 from mnemolog.projections.search.search import Hit, Score
 from tests.support.builders.commits import day

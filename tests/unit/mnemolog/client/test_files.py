@@ -11,8 +11,9 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog import AsyncMemoryClient, InvalidCommandError, QueryError, ServerUnavailableError
-from mnemolog.client import files, queries
+from mnemolog import AsyncMemoryClient, ServerUnavailableError
+from mnemolog.client import administration, files
+from mnemolog.errors import InvalidCommandError, QueryError
 from mnemolog.schemas.command import Command, Import
 from tests.support.harnesses.offline_client import OfflineClient
 
@@ -32,7 +33,7 @@ async def test_a_line_of_an_export_becomes_a_command_in_its_scope() -> None:
     line = {"id": ID, "memory": "Ann has a cat.", "user_id": "ann", "run_id": "r1", "agent_id": None, "tenant": "old",
             "categories": ["identity"], "metadata": {"a": 1}, "created_at": "2026-01-02T00:00:00Z", "confidence": 0.5,
             "status": "active", "supersedes": [], "structured_attributes": {"year": 2026}, "score": 0.5}  # fmt: skip
-    report = await client.import_facts(file_of(line))
+    report = await client.admin.import_facts(file_of(line))
     (command,) = sent(client)
     digest = command.command_id.rpartition("/")[2]
     assert (report.read, report.sent, report.damaged) == (1, 1, {})
@@ -51,11 +52,11 @@ async def test_the_same_line_has_the_same_id_and_another_text_or_scope_another()
     client = OfflineClient()
     lines = [{"id": 1, "text": text, "user_id": "ann", "run_id": run} for text in ("A.", "B.") for run in ("r1", "r2")]
     for _ in range(2):
-        await client.import_facts(file_of(*lines, {"text": "A.", "user_id": "ann"}, b"   "))
+        await client.admin.import_facts(file_of(*lines, {"text": "A.", "user_id": "ann"}, b"   "))
     ids = [command.command_id for command in sent(client)]
     assert ids[:5] == ids[5:]
     assert len(set(ids)) == 5
-    await client.import_facts(file_of(lines[0]), user_id="bob", tenant="new")
+    await client.admin.import_facts(file_of(lines[0]), user_id="bob", tenant="new")
     scope = sent(client)[-1].scope
     assert (scope.tenant, scope.user_id, scope.run_id) == ("new", "bob", "r1")  # ids of the call go first
 
@@ -65,7 +66,7 @@ async def test_what_mem0_exports_is_imported_and_foreign_fields_are_named() -> N
     line = {"id": ID, "memory": "Ann has a cat.", "user_id": "ann", "hash": "ab12", "score": 0.5, "metadata": None,
             "created_at": "2026-01-02T00:00:00Z", "updated_at": None, "categories": ["pets", "family"],
             "actor_id": "ann", "role": "user", "immutable": False, "expiration_date": None}  # fmt: skip
-    report = await client.import_facts(
+    report = await client.admin.import_facts(
         file_of(line, line | {"memory": "Ann has a dog."}, {"text": "A.", "user_id": "a"})
     )
     assert (report.read, report.sent, report.damaged) == (3, 3, {})
@@ -75,7 +76,7 @@ async def test_what_mem0_exports_is_imported_and_foreign_fields_are_named() -> N
     assert report.passed_over == dict.fromkeys(foreign, 2)
     for lost in ({"expiration_date": "2026-08-31"}, {"immutable": True}, {"text_hash": "ab12"}):
         with pytest.raises(InvalidCommandError, match=f"{next(iter(lost))} is not a known field"):
-            await client.import_facts(file_of(line | lost))
+            await client.admin.import_facts(file_of(line | lost))
 
 
 NESTED = b'{"a":' * 500 + b"1" + b"}" * 500
@@ -124,9 +125,9 @@ async def test_a_damaged_line_is_named_and_nothing_is_sent(name: str) -> None:
     client = OfflineClient()
     good = {"text": "A.", "user_id": "ann"}
     with pytest.raises(InvalidCommandError, match=f"line 2: .*{reason}.*: nothing was imported"):
-        await client.import_facts(file_of(good, line, good))
+        await client.admin.import_facts(file_of(good, line, good))
     assert client.producer.records == []
-    report = await client.import_facts(file_of(good, line, good), skip_damaged=True)
+    report = await client.admin.import_facts(file_of(good, line, good), skip_damaged=True)
     assert (report.read, report.sent, list(report.damaged)) == (3, 2, [2])
 
 
@@ -134,18 +135,18 @@ async def test_versions_that_do_not_hold_are_passed_over() -> None:
     client = OfflineClient()
     line = {"text": "A.", "user_id": "ann"}
     states = ("superseded", "active", "pending_confirmation", "retracted")
-    report = await client.import_facts(file_of(*(line | {"status": state} for state in states)))
+    report = await client.admin.import_facts(file_of(*(line | {"status": state} for state in states)))
     assert (report.read, report.sent, report.not_active, report.damaged) == (4, 1, 3, {})
 
 
 async def test_a_report_names_the_first_damaged_lines_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_NAMED", 3)
     lines = [{"text": "A.", "user_id": "ann", "x" * 1_000_000: 1}] * 8
-    report = await OfflineClient().import_facts(file_of(*lines), skip_damaged=True)
+    report = await OfflineClient().admin.import_facts(file_of(*lines), skip_damaged=True)
     assert (report.read, report.damaged_count, [*report.damaged]) == (8, 8, [1, 2, 3])
     assert max(map(len, report.damaged.values())) <= 300
     with pytest.raises(InvalidCommandError, match=r"line 3: .*; and 5 more lines: nothing was imported") as raised:
-        await OfflineClient().import_facts(file_of(*lines))
+        await OfflineClient().admin.import_facts(file_of(*lines))
     assert len(str(raised.value)) < 2000
 
 
@@ -169,13 +170,13 @@ async def test_a_pipe_and_a_file_are_read_alike(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "facts.jsonl").write_bytes(content)
     client = OfflineClient()
     for file in (tmp_path / "facts.jsonl", str(tmp_path / "facts.jsonl"), Pipe(content)):
-        report = await client.import_facts(cast("IO[bytes]", file))
+        report = await client.admin.import_facts(cast("IO[bytes]", file))
         assert (report.read, report.sent) == (5, 5)
     orders = [command.order for command in sent(client)]
     texts = [order.fact.text for order in orders if isinstance(order, Import)]
     assert texts == [f"{number}." for number in range(5)] * 3
     with pytest.raises(InvalidCommandError, match="is not a file"):
-        await client.import_facts(tmp_path / "none")
+        await client.admin.import_facts(tmp_path / "none")
     lines = list(files._lines(io.BytesIO(b"a" * 5_000_000 + b"\nnext\n")))
     assert [len(line) for line in lines] == [files.MAX_LINE_BYTES + 1, 5]  # one that is too long is not held in memory
 
@@ -185,7 +186,7 @@ async def test_an_end_that_was_announced_is_kept() -> None:
     known = {"text": "Ann lives in Bern.", "user_id": "ann", "true_to": "2026-03-20T00:00:00+00:00"}
     later = "2026-04-01T00:00:00+00:00"
     both, other, none = {"valid_until": later}, {"true_to": None, "valid_until": later}, {"valid_until": None}
-    await client.import_facts(file_of(known, known | both, known | other, known | none))
+    await client.admin.import_facts(file_of(known, known | both, known | other, known | none))
     orders = [command.order for command in sent(client)]
     ends = [order.fact.valid_until for order in orders if isinstance(order, Import)]
     assert [end and end.day for end in ends] == [20, 20, 1, 20]
@@ -203,17 +204,17 @@ async def test_a_file_is_there_once_it_is_whole(monkeypatch: pytest.MonkeyPatch,
             if failure:
                 raise failure
 
-        monkeypatch.setattr(queries, "exported_lines", lines)
+        monkeypatch.setattr(administration, "exported_lines", lines)
 
     client, target = AsyncMemoryClient(), tmp_path / "facts.jsonl"
     monkeypatch.setattr(client._connections, "read_pool", type("Pool", (), {"connection": connection}))
     answer([b"1\n", b"2\n"], failure=ServerUnavailableError("away"))
     with pytest.raises(ServerUnavailableError):
-        await client.export(target, user_id="alice")
+        await client.admin.export(target, user_id="alice")
     assert not target.exists()
     answer([b"1\n", b"2\n"], [b"3\n"])
-    assert await client.export(str(target), user_id="alice") == 3
+    assert await client.admin.export(str(target), user_id="alice") == 3
     assert target.read_bytes() == b"1\n2\n3\n"
     assert os.listdir(tmp_path) == ["facts.jsonl"]  # noqa: PTH208 - nothing else runs in this loop
     with pytest.raises(QueryError, match="cannot be written"):
-        await client.export(tmp_path / "none" / "facts.jsonl", user_id="alice")
+        await client.admin.export(tmp_path / "none" / "facts.jsonl", user_id="alice")

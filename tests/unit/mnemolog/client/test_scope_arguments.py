@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from mnemolog import MemoryClient, MnemologError, QueryError, UnknownArgumentError
+from mnemolog import MemoryClient, MnemologError
 from mnemolog.client.async_client import AsyncMemoryClient
+from mnemolog.client.base import ClientBase
 from mnemolog.client.connections import LimitPrecheck
 from mnemolog.client.inputs import ScopeArgs, scope_and_filter, wide_filter
-from mnemolog.projections.queries.results import WriteResult
+from mnemolog.errors import QueryError, UnknownArgumentError
+from mnemolog.projections.queries.results import Result
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import Findings
 from mnemolog.projections.stores.turns import fetch_policies
@@ -40,8 +42,9 @@ class QueryRecorder(OfflineClient):
             self._settings = settings
         self.arguments: list[Any] = []
         self.answer: Any = []
+        setattr(self, "_query", self._recorded)  # noqa: B010 - also for `entities` and `admin` of the client
 
-    async def _query(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+    async def _recorded(self, query: Any, *args: Any, **kwargs: Any) -> Any:
         self.arguments += [*args, *kwargs.values()]
         self.asked = query
         if self.answer is None:
@@ -71,7 +74,8 @@ SCOPED: dict[str, Callable[[AsyncMemoryClient], Callable[..., Awaitable[Any]]]] 
     "pending": lambda c: c.pending,
     "unresolved": lambda c: c.unresolved,
     "diff": lambda c: lambda **ids: c.diff(AT, **ids),
-    "quality": lambda c: c.quality,
+    "quality": lambda c: c.admin.quality,
+    "entities": lambda c: c.entities.list,
 }
 
 
@@ -104,22 +108,22 @@ async def test_ids_of_a_call_go_before_those_of_the_bound_client_and_reach_the_q
 
 async def test_quality_is_of_the_whole_tenant_unless_bound() -> None:
     client = QueryRecorder()
-    await client.quality()
+    await client.admin.quality()
     assert client.filter == ScopeFilter(user_id="**", agent_id="**", app_id="**", run_id="**")
     client.arguments.clear()
-    await client.scope(user_id="alice").quality()
+    await client.scope(user_id="alice").admin.quality()
     assert client.filter == ScopeFilter(user_id="alice", agent_id="**", app_id="**", run_id="**")
 
 
 async def test_policies_are_the_tenants_and_on_a_bound_client_those_of_the_scope() -> None:
     client = QueryRecorder()
-    await client.policies()
-    await client.scope(user_id="alice").policies()
+    await client.admin.policies()
+    await client.scope(user_id="alice").admin.policies()
     assert client.asked is fetch_policies
     of_tenant, of_scope = client.arguments
     assert (of_tenant.user_id, of_scope) == (None, Scope(user_id="alice"))
-    await client.scope(user_id="alice").set_policy({"add_only": True})
-    await client.set_policy({"add_only": True})
+    await client.scope(user_id="alice").admin.set_policy({"add_only": True})
+    await client.admin.set_policy({"add_only": True})
     assert [command.order.model_dump()["level"] for command in client.commands] == ["scope", "tenant"]
 
 
@@ -150,7 +154,7 @@ async def test_the_tenant_of_the_settings_holds_where_none_is_given() -> None:
     await client.facts(user_id="alice")
     assert client.arguments[0] == client.filter.tenant == "acme"
     client.arguments.clear()
-    client.answer = WriteResult(turn_id="t1", status="facts")
+    client.answer = Result(turn_id="t1", status="facts")
     await client.scope(user_id="*").status("t1")  # whose turn is meant is left open
     assert client.arguments == ["acme", "t1", None, None, NO_PRICES, False]
 
@@ -170,8 +174,9 @@ async def test_turns_and_commands_of_a_bound_client_have_its_scope(monkeypatch: 
 
 def test_the_blocking_client_is_bound_alike() -> None:
     with MemoryClient(settings=Settings()) as client:
-        assert client.scope(user_id="alice")._client._scope == {"user_id": "alice"}
-        assert client._client._scope == {}
+        bound = client.scope(user_id="alice")
+        assert bound._scope == bound.entities._scope == bound.admin._scope == {"user_id": "alice"}
+        assert client._scope == {}
 
 
 def test_wrong_ids_of_a_bound_client_are_named() -> None:
@@ -186,7 +191,7 @@ def test_the_end_of_a_bound_blocking_client_leaves_the_other_open(monkeypatch: p
     async def answer(*_: object, **__: object) -> Any:
         return []
 
-    monkeypatch.setattr(AsyncMemoryClient, "_query", answer)
+    monkeypatch.setattr(ClientBase, "_query", answer)
     with MemoryClient(settings=Settings()) as client:
         with client.scope(user_id="alice") as bound:
             bound.close()
@@ -198,10 +203,11 @@ def test_the_end_of_a_bound_blocking_client_leaves_the_other_open(monkeypatch: p
 
 FORGETFUL = """
 import os, sys
-from mnemolog import AsyncMemoryClient, MemoryClient, Settings
-async def closed(client):
+from mnemolog import MemoryClient, Settings
+from mnemolog.client.connections import Connections
+async def closed(connections):
     print("closed", os.getpid() == parent, flush=True)
-AsyncMemoryClient.close = closed
+Connections.close = closed
 parent = os.getpid()
 with MemoryClient(settings=Settings()):
     pass

@@ -12,8 +12,8 @@ from prometheus_client import REGISTRY
 
 from mnemolog.client import search_models
 from mnemolog.client.search import FoundBy, count_hits, found_by, mean_vector
-from mnemolog.client.search_arguments import SearchAids, search_options
-from mnemolog.client.search_models import RERANKED, KeptModel, QueryEmbedder, SearchModels, VectorCache
+from mnemolog.client.search_arguments import RERANKED, SearchAids, search_options
+from mnemolog.client.search_models import KeptModel, QueryEmbedder, SearchModels, VectorCache
 from mnemolog.projections.search.search import Hit
 from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.settings import Settings

@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from mnemolog.projections.queries.results import Tokens, WriteResult
+from mnemolog.projections.queries.results import Result, Tokens
 from mnemolog.projections.queries.trace import TracedCall, fact_ids_of_commit
 from mnemolog.projections.queries.write_result import missing_statements, write_result
 from mnemolog.schemas.command import Delete
@@ -49,7 +49,7 @@ from tests.support.builders.sample_logs import ACTIVE_STATE, reversal
 A, B, C = UUID(int=1), UUID(int=2), UUID(int=3)
 
 
-def counts(result: WriteResult) -> dict[str, int]:
+def counts(result: Result) -> dict[str, int]:
     """What is counted of facts, without the zeros."""
     names = ("added", "updated", "unchanged", "deleted", "pending")
     return {name: count for name in names if (count := getattr(result, f"facts_{name}"))}
@@ -89,10 +89,10 @@ def test_every_event_has_its_word_its_targets_and_its_counts(
     draft: Draft, word: str, targets: tuple[UUID, ...], expected: Mapping[str, int]
 ) -> None:
     result = write_result(commit("1", draft))
-    (memory,) = result.memories
+    (memory,) = result.changes
     assert (memory.event, memory.targets) == (word, targets)
     assert counts(result) == expected
-    assert orjson.loads(orjson.dumps(result))["memories"][0]["event"] == word
+    assert orjson.loads(orjson.dumps(result))["changes"][0]["event"] == word
 
 
 def test_every_event_is_among_them() -> None:
@@ -103,7 +103,7 @@ def test_what_a_wordless_event_is_about_is_told_by_what_stood_before() -> None:
     before = FactSnapshot(fact_id=A, text="Lives in Bern.", confidence=0.9, true_from=day(0))
     deleted = command_commit("c1", Delete(fact_ids=(A,)), with_decision(retracted(A), before=(before,)), actor="Bob")
     result = write_result(deleted)
-    assert [(one.fact_id, one.text) for one in result.memories] == [(A, "Lives in Bern.")]
+    assert [(one.fact_id, one.text) for one in result.changes] == [(A, "Lives in Bern.")]
     assert (result.status, result.success, result.source_kind) == ("done", True, "command")
     assert (result.order, result.actor) == ("delete", "Bob")
 
@@ -115,7 +115,7 @@ def test_flags_and_actions_are_told() -> None:
         pending("Maybe.", A, action="replace", needs_human=True, guard="human_word"),
         undone(C, undone_event="fact_replaced"),
     )
-    first, second, third = write_result(made).memories
+    first, second, third = write_result(made).changes
     flags = (first.unresolved, second.action, second.needs_human, third.action)
     assert flags == (True, "replace", True, "fact_replaced")
     assert (second.fact_id, third.fact_id) == (fact_id_at(made, 1), None)

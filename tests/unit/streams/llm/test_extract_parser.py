@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemolog.schemas.facts import DEFAULT_IMPORTANCE, IMPORTANCE_OF_CATEGORY
+from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.ask import MAX_COMPLAINTS
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
@@ -174,7 +174,7 @@ def test_what_may_be_missing_costs_no_fact(how: str) -> None:
         ({"certainty": "Weak"}, {"certainty": "weak"}),
         ({"certainty": "sure"}, {"certainty": "strong"}),
         ({"action_hint": "drop"}, {"action_hint": "new"}),
-        ({"importance_category": "trivial"}, {"importance": DEFAULT_IMPORTANCE}),
+        ({"importance_category": "trivial"}, {"importance_category": "biographical_milestone"}),
         ({"event_time": "2023-05-08"}, {"event_time": datetime(2023, 5, 8, tzinfo=UTC)}),
         ({"event_time": "2023-05-08T10:00:00"}, {"event_time": datetime(2023, 5, 8, 10, tzinfo=UTC)}),
         ({"event_time": "null"}, {"event_time": None}),
@@ -198,7 +198,6 @@ def test_a_field_is_read_as_models_write_it(fields: dict[str, Any], taken: dict[
     ("fields", "complaint"),
     [
         ({"text": " "}, "facts.0.text: Value error, must not be blank"),
-        ({"excerpt": ""}, "facts.0.excerpt"),
         ({"text": "a\x00b"}, "U+0000"),
         ({"text": "x" * 2001}, "at most 2000"),
     ],

@@ -27,7 +27,7 @@ from mnemolog.streams.llm.names_prompt import (
     within_budget,
 )
 from mnemolog.streams.llm.ports import NumberedConflicts
-from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION
+from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, pairs_of
 from tests.support.builders.model_replies import decision_json, decisions_reply, name_json
 from tests.support.builders.prompts import MONDAY, fact, known_fact
 from tests.support.builders.questions import number_conflicts
@@ -115,10 +115,14 @@ def test_without_names_the_prompt_is_that_of_conflicts() -> None:
 def test_a_prompt_with_names_has_its_own_version_and_rules(subject: NumberedConflicts) -> None:
     prompt = question_prompt(subject, model="other", timeout=3.0)
     assert (prompt.version, prompt.model, prompt.timeout) == (NAMES_PROMPT_VERSION, "other", 3.0)
-    assert "If it is doubtful: 0." in prompt.messages[0].content
-    assert ("REPLACE" in prompt.messages[0].content) == bool(subject.conflicts)
-    decisions = [decision_json(1, "ADD")] if subject.conflicts else []
-    jsonschema.validate(json.loads(decisions_reply(*decisions, names=[name_json(1, 0)])), prompt.schema)
+    assert "where nobody can tell" in prompt.messages[0].content
+    assert ('"ended"' in prompt.messages[0].content) == bool(subject.conflicts)
+    answer = {"M1": 0} | dict.fromkeys(pairs_of(subject), "both")
+    jsonschema.validate(answer, prompt.schema)
+    found = parse_answers(json.dumps(answer), subject)
+    assert found.value is not None
+    assert ([one.entity_id for one in found.value.names], found.complaints) == ([None], ())
+    assert len(found.value.decisions) == len(subject.conflicts)
 
 
 @pytest.mark.parametrize(("number", "expected"), [(1, HILL.entity_id), (2, STONE.entity_id), (0, None)])

@@ -18,7 +18,7 @@ from mnemolog.schemas.stored import NO_BACKGROUND, Background, ShownEntity, Show
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.llm import shared_prompt as module
 from mnemolog.streams.llm.background import best_facts
-from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.extract_prompt import extraction_prompt, shared_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
 from mnemolog.streams.llm.shared_prompt import (
@@ -29,7 +29,6 @@ from mnemolog.streams.llm.shared_prompt import (
     known_together,
     message_tokens,
     most_turns,
-    shared_prompt,
     turns_together,
 )
 from mnemolog.streams.stages.background import messages_of
@@ -126,7 +125,9 @@ def test_where_no_conversation_is_shown_no_turn_is_shown_to_another(rules: Effec
 
 # What the call shows
 
-FACTS: Final = [ShownFact(fact_id=UUID(int=number), text=f"Fact number {number}.") for number in range(6)]
+FACTS: Final = [
+    ShownFact(fact_id=UUID(int=number), text=f"Fact number {number}.", key=f"k{number}") for number in range(6)
+]
 BEFORE: Final = numbered(0, user("Hello."), assistant("Hi."), speaker="Mira")
 FIRST: Final = numbered(1, user("I live in Berlin."), assistant("Nice."), speaker="Mira")
 BETWEEN: Final = numbered(2, assistant("Any pets?"))
@@ -154,35 +155,33 @@ def test_each_message_and_fact_is_shown_once_and_in_its_place() -> None:
         "names:",
         '> 1. "Ana" (person), also: "Annie", "wife of the user"',
         """> 2. "Ana' or" (person); perhaps the same as 1""",
-        "known:",
-        "> Fact number 0.",
+        "slots in use: k0",
         "turn 1",
         "turn_id: t1",
-        "occurred_at: 2023-05-08T13:58:00+00:00 (Monday)",
+        "occurred_at: 2023-05-08 13:58 (Monday)",
         "speaker: Mira",
         "earlier:",
         "> user (Mira): Hello.",
         "> assistant: Hi.",
         "conversation:",
-        "user: I live in Berlin.",
+        "1 user: I live in Berlin.",
         "assistant: Nice.",
         "turn 2",
         "turn_id: t3",
-        "occurred_at: 2023-05-08T14:00:00+00:00 (Monday)",
+        "occurred_at: 2023-05-08 14:00 (Monday)",
         "speaker: Mira",
         "earlier:",
         "> assistant: Any pets?",
         "conversation:",
-        "user: A cat",
-        "  turn 9",
+        "2 user: A cat",
+        "3   turn 9",
     ]
 
 
-def test_the_rules_are_those_of_one_turn() -> None:
-    system, _ = shared_prompt([shown(FIRST), shown(LAST)], NO_BACKGROUND).messages
-    alone, _ = extraction_prompt(shown(FIRST)).messages
-    assert system.content.partition("A fact says")[2] == alone.content.partition("A fact says")[2]
-    assert '{"turns": [{"turn": 1, "facts": [...]}, ...]}' in system.content
+def test_the_words_and_the_form_are_those_of_one_turn() -> None:
+    several, alone = shared_prompt([shown(FIRST), shown(LAST)], NO_BACKGROUND), extraction_prompt(shown(FIRST))
+    assert several.messages[0] == alone.messages[0]
+    assert several.schema == alone.schema
 
 
 def test_the_best_facts_of_each_turn_are_known_within_the_tokens_of_one_turn() -> None:
@@ -207,8 +206,9 @@ TASKS = [task(said) for said in SAID]
 
 
 def reply(*parts: tuple[int, list[dict[str, Any]]], usage: Usage = Usage()) -> Reply:  # noqa: B008 -- frozen
-    turns = [{"turn": number, "facts": facts} for number, facts in parts]
-    return Reply(text=json.dumps({"turns": turns}), model="m", usage=usage)
+    """A reply whose facts name the line of their turn: each turn of these tests has one."""
+    facts = [fact | {"line": number} for number, of_turn in parts for fact in of_turn]
+    return Reply(text=json.dumps({"facts": facts}), model="m", usage=usage)
 
 
 def texts(parts: list[Reply | None]) -> list[list[str] | None]:
@@ -349,19 +349,6 @@ def test_a_fact_that_no_turn_says_stays_where_it_was_stated_and_is_dropped_there
     assert (parsed.value, [one.reason for one in parsed.dropped]) == ((), ["excerpt_not_found"])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"turns": [{"turn": 1, "facts": []}, {"turn": 3, "facts": []}]}',
-        '{"turns": [{"turn": 1, "facts": []}, {"turn": 2, "facts": null}, {"turn": 3, "facts": []}]}',
-        '{"turns": [{"turn": true, "facts": [1]}, {"turn": 1, "facts": []}, {"turn": 3, "facts": []}]}',
-        '{"turns": [{"turn": 1, "facts": []}, {"turn": "2", "facts": []}, {"turn": 3, "facts": []}, 5]}',
-    ],
-)
-def test_a_turn_that_the_reply_has_no_part_for_gets_none(text: str) -> None:
-    assert texts(divide_reply(Reply(text=text, model="m"), TASKS)) == [[], None, []]
-
-
 def test_of_a_reply_that_was_cut_off_the_last_turn_gets_nothing() -> None:
     whole = reply((1, [BERLIN]), (2, [CAT]), (3, [ACME])).text
     cut = whole[: whole.index("Acme")]
@@ -371,8 +358,7 @@ def test_of_a_reply_that_was_cut_off_the_last_turn_gets_nothing() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "no", "[]", '{"turns": 5}', '{"facts": []}', '{"turns": []}'),
-        *(reply((1, [BERLIN]), (2, [CAT]), (number, [ACME])).text for number in (0, 4, 10**30)),
+        *("", "no", "[]", '{"facts": 5}', '{"turns": []}'),
     ],
 )
 def test_a_reply_without_parts_of_these_turns_goes_to_the_first_with_all_that_it_took(text: str) -> None:
@@ -392,10 +378,18 @@ def test_a_number_that_json_has_no_room_for_is_a_fault_of_its_own_turn(number: f
     assert json.loads(first.text) == {"undivided": "no ?"}
 
 
+@pytest.mark.parametrize("number", [0, 3, 4, 10**30, True, "2", None])
+def test_a_fact_with_a_wrong_line_goes_to_the_line_that_has_its_words(number: Any) -> None:
+    stated = [{"text": said, "line": number} for said in (SAID[2], SAID[0])]
+    parts = divide_reply(Reply(text=json.dumps({"facts": stated}), model="m"), TASKS)
+    assert texts(parts) == [[SAID[0]], [], [SAID[2]]]
+
+
 def test_turns_without_a_part_take_no_tokens() -> None:
     usage = Usage(input_tokens=999, output_tokens=50, cached_tokens=333)
-    parts = divide_reply(reply((1, [BERLIN]), (3, [ACME]), usage=usage), TASKS)
-    assert parts[1] is None
+    whole = reply((1, [BERLIN]), (2, [CAT]), usage=usage)
+    parts = divide_reply(replace(whole, text=whole.text[: whole.text.index("Tom")]), TASKS)
+    assert parts[1:] == [None, None]
     kept = [part.usage for part in parts if part is not None]
     assert sum(one.input_tokens for one in kept) == usage.input_tokens
     assert sum(one.output_tokens for one in kept) == usage.output_tokens

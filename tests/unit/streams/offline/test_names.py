@@ -3,12 +3,9 @@
 import pytest
 
 from mnemolog.schemas.entities import MAX_NAME
+from mnemolog.streams.llm.extract_reply import value_entities, value_relations
 from mnemolog.streams.offline.extract import read_turn
-from mnemolog.streams.offline.names import (
-    sentence_entities,
-    value_entities,
-    value_relations,
-)
+from mnemolog.streams.offline.names import sentence_entities
 from tests.support.builders.prompts import turn, user
 
 

@@ -53,7 +53,7 @@ async def test_a_turn_ahead_of_the_broker_has_its_time_and_says_so() -> None:
     assert output.occurred_at == output.published_at == NOON
     (step,) = output.steps
     assert step.notes == ("occurred_at 2026-03-01T14:00:00+00:00 was ahead of the broker's time: capped to that",)
-    assert f"occurred_at: {NOON.isoformat()}" in model.questions[0].messages[1].content
+    assert f"occurred_at: {NOON:%Y-%m-%d %H:%M}" in model.questions[0].messages[1].content
 
 
 async def test_facts_come_with_what_they_cost() -> None:
@@ -243,10 +243,7 @@ async def test_what_was_shown_is_in_the_prompt_and_in_the_step() -> None:
     output = await extracted(model, answer, Shown(shown))
     assert [fact.excerpt for fact in output.facts] == ["Berlin."]
     content = model.questions[0].messages[1].content
-    assert (
-        "names of the user: Mira\nknown:\n> Mira lives in Ulm. [home_city: Ulm]\nearlier:\n> assistant: Where"
-        in content
-    )
+    assert "names of the user: Mira\nslots in use: home_city\nearlier:\n> assistant: Where" in content
     (step,) = output.steps
     assert (step.conversation, step.known, step.notes) == (("t0",), (FACTS[0],), ("slow",))
 
@@ -284,7 +281,7 @@ JOY = {"emotion": "joy", "intensity": 0.75, "energy": "high"}
 
 
 def with_mood(mood: object) -> str:
-    return json.dumps(json.loads(BERLIN) | {"mood": mood})
+    return json.dumps(json.loads(BERLIN) | {"moods": [mood]})
 
 
 async def test_a_mood_is_asked_for_and_kept_in_the_step_where_it_is_set() -> None:
@@ -294,7 +291,7 @@ async def test_a_mood_is_asked_for_and_kept_in_the_step_where_it_is_set() -> Non
     assert (step.mood, other.mood) == (Mood(emotion="joy", intensity=0.75, energy="high"), None)
     prompt, without = model.questions
     assert "emotion: one of joy, love" in prompt.messages[0].content
-    assert "mood" in prompt.schema["required"]
+    assert "moods" in prompt.schema["required"]
     assert "mood" not in other.model_dump()
     assert "mood" not in without.messages[0].content + json.dumps(without.schema)
 
@@ -316,7 +313,7 @@ async def test_an_invalid_mood_is_left_out_and_the_facts_are_kept(mood: Any) -> 
 
 
 def test_a_mood_is_read_from_any_reply() -> None:
-    for text in ("", "no json", "[]", "{", "{}", '{"mood": {"emotion": "joy"', "null", "3"):
+    for text in ("", "no json", "[]", "{", "{}", '{"moods": [{"emotion": "joy"', "null", "3"):
         assert read_mood(text) is None
     assert read_mood(f"Here it is: {with_mood(JOY)} Done.") == Mood.model_validate(JOY)
 

@@ -60,7 +60,7 @@ async def test_a_category_of_the_instructions_is_one_that_facts_may_have() -> No
     assert [fact.category for fact in output.facts] == ["pet"]
     schema = ScriptedModel(reply())
     await instructed(TOLD, schema, "Mira has a dog.")
-    assert "pet" in schema.questions[0].schema["$defs"]["_Fact"]["properties"]["category"]["items"]["enum"]
+    assert "pet" in schema.questions[0].schema["properties"]["facts"]["items"]["properties"]["category"]["enum"]
 
 
 @pytest.mark.parametrize(

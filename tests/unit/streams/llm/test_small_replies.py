@@ -1,0 +1,230 @@
+"""What models are asked for: facts of seven fields, and one word about each pair of facts; the rest is worked out."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pytest
+
+from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.llm.extract_reply import lines_of, parse_extraction
+from mnemolog.streams.llm.resolve_prompt import parse_resolution
+from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, user
+from tests.support.builders.questions import number_conflicts
+
+
+def read(said: str, **fields: Any) -> ExtractedFact:
+    """The one fact of a reply about what Alice said on Monday, 8 May 2023."""
+    small = {"line": 1, "about": "Alice", "slot": "", "category": "other", "change": "new", "names": ""} | fields
+    (found,) = parse_extraction(json.dumps({"facts": [small]}), extraction(user(said), speaker="Alice")).value or ()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("message", "lines"),
+    [
+        ("I moved. My cat too!\nBye", ["I moved.", "My cat too!", "Bye"]),
+        ("I saw Dr. Lee. She is kind.", ["I saw Dr. Lee.", "She is kind."]),
+        ("我搬家了。我喜欢茶。", ["我搬家了。", "我喜欢茶。"]),
+        (" \n ", []),
+    ],
+)
+def test_lines_are_sentences(message: str, lines: list[str]) -> None:
+    assert lines_of(message) == lines
+
+
+SAID: Final = "Good morning. I rent a flat in Graz. My sister Eva has a boat. It costs 700."
+
+
+@pytest.mark.parametrize("line", [2, 1, 0, 9, None, "2", True])
+def test_a_fact_rests_on_the_line_that_has_its_words_whatever_line_it_names(line: Any) -> None:
+    assert read(SAID, text="Alice rents a flat in Graz.", line=line).excerpt == "I rent a flat in Graz."
+
+
+def test_a_named_line_counts_where_several_have_words_of_the_fact() -> None:
+    said = "I like tea. I like tea with milk."
+    assert [read(said, text="Alice likes tea.", line=line).excerpt for line in (1, 2)] == [*lines_of(said)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"slot": "home_city: Graz"}, {"key": "home_city", "value": "Graz"}),
+        ({"slot": "home city:Graz"}, {"key": "home_city", "value": "Graz"}),
+        ({"slot": "employer: none"}, {"key": "employer", "value": None}),
+        ({"slot": "employer"}, {"key": "employer", "value": None}),
+        ({"slot": ""}, {"key": None, "value": None}),
+        ({"slot": None, "key": "rent", "value": 700}, {"key": "rent", "value": "700"}),
+        ({"change": "ended"}, {"action_hint": "retract", "certainty": "explicit"}),
+        ({"change": "Changed"}, {"action_hint": "update"}),
+        ({"change": "unsure"}, {"action_hint": "new", "certainty": "speculation"}),
+        ({"change": "new", "action_hint": "retract"}, {"action_hint": "retract"}),
+        ({"category": "identity"}, {"importance_category": "biographical_milestone"}),
+        ({"category": "soft_preference"}, {"importance_category": "stable_preference"}),
+        ({"about": "Alice's sister Eva"}, {"subject": "Alice's sister Eva"}),
+    ],
+    ids=str,
+)
+def test_the_fields_of_a_fact_come_from_the_few_that_are_asked_for(
+    fields: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    found = read(SAID, text="Alice rents a flat in Graz.", line=2, **fields)
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "fields", "begins", "ends"),
+    [
+        ("I joined a choir in March.", {}, "2023-03-01", None),
+        ("I start at Initech on 1 June.", {}, "2023-06-01", None),
+        ("I am flying to Rome on 1 June.", {"category": "task_context"}, None, "2023-06-02"),
+        ("My lease ends on 1 June.", {"change": "ended"}, None, "2023-06-02"),
+        ("I drive a rented car until 12 May.", {}, None, "2023-05-13"),
+        ("I like tea.", {}, None, None),
+        ("I joined a choir in March.", {"event_time": None}, None, None),
+        ("I joined a choir in March.", {"event_time": "2023-03-09"}, "2023-03-09", None),
+    ],
+)
+def test_times_are_those_of_the_words_where_the_reply_has_none(
+    said: str, fields: dict[str, Any], begins: str | None, ends: str | None
+) -> None:
+    found = read(said, text=said.replace("I ", "Alice ", 1), **fields)
+    times = [one and f"{one:%Y-%m-%d}" for one in (found.event_time, found.valid_until)]
+    assert times == [begins, ends]
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "slot", "subject"),
+    [
+        ("My sister Eva lives in Graz.", "Alice's sister Eva lives in Graz.", "home_city: Graz", "Alice's sister Eva"),
+        ("My boss moved to Graz.", "Alice's boss moved to Graz.", "home_city: Graz", "Alice's boss"),
+        ("My boss is Eva.", "Alice's boss is Eva.", "boss: Eva", "Alice"),
+        ("I met my sister Eva in Graz.", "Alice met her sister Eva in Graz.", "", "Alice"),
+        ("My cat is old.", "Alice's cat is old.", "pet: cat", "Alice"),
+    ],
+)
+def test_a_fact_that_begins_with_somebody_of_the_speaker_is_about_that_person(
+    said: str, text: str, slot: str, subject: str
+) -> None:
+    assert read(said, text=text, slot=slot).subject == subject
+
+
+def test_a_text_gets_the_days_that_its_words_mean() -> None:
+    assert read("I joined a choir in March.", text="Alice joined a choir in March.").text.endswith(
+        "in March (2023-03-01 to 2023-03-31)."
+    )
+    assert read("I joined in March 2022.", text="Alice joined in March 2022.").text == "Alice joined in March 2022."
+
+
+@pytest.mark.parametrize(
+    ("said", "fields", "entities", "relations"),
+    [
+        (
+            "I live in Graz.",
+            {"slot": "home_city: Graz", "names": "Graz: place"},
+            [("Graz", "place")],
+            [("home_city", "Graz")],
+        ),
+        ("I live in Graz.", {"slot": "home_city: Graz"}, [("Graz", "place")], [("home_city", "Graz")]),
+        ("My sister Eva sings.", {}, [("Alice's sister Eva", "person")], []),
+        (
+            "I met Liz, or Elizabeth.",
+            {"names": "Liz = Elizabeth: person"},
+            [("Liz", "person")],
+            [("same_as", "Elizabeth")],
+        ),
+        ("I met Bo and Ada.", {"names": "Bo; Ada: person"}, [("Bo", "other"), ("Ada", "person")], []),
+        ("I met Bo.", {"names": "Bo: person; Mars: planet"}, [("Bo", "person")], []),
+    ],
+    ids=str,
+)
+def test_names_are_read_and_ties_and_values_are_names(
+    said: str, fields: dict[str, Any], entities: list[tuple[str, str]], relations: list[tuple[str, str]]
+) -> None:
+    found = read(said, text=said.replace("I ", "Alice ").replace("My", "Alice's"), **fields)
+    assert [(one.name, one.type) for one in found.entities] == entities
+    assert [(one.predicate, one.object) for one in found.relations] == relations
+
+
+# What a new fact means for a known one
+
+TURN: Final = MONDAY
+
+
+def decided(new: dict[str, Any], known: dict[str, Any], answer: str) -> tuple[str, tuple[int, ...]]:
+    pair = (fact(**new), (known_fact(1, **known),))
+    parsed = parse_resolution(json.dumps({"N1 K1": answer}), number_conflicts([pair], said_at=TURN))
+    (one,) = parsed.value or ()
+    assert parsed.complaints == ()
+    return one.verdict, one.targets
+
+
+FLAT: Final = {"text": "Alice rents a flat.", "subject": "Alice"}
+ENDED: Final = {"text": "Alice no longer rents a flat.", "subject": "Alice", "action_hint": "retract"}
+HOUSE: Final = {"text": "Alice owns a house now.", "subject": "Alice", "action_hint": "update"}
+JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "answer", "expected"),
+    [
+        (HOUSE, FLAT, "ended", ("REPLACE", (1,))),
+        (HOUSE, FLAT, "mistake", ("REPLACE", (1,))),  # it says "now"
+        ({"text": "Alice owns her flat."}, FLAT, "mistake", ("CONTRADICT", (1,))),
+        (ENDED, FLAT, "ended", ("RETRACT", (1,))),
+        (ENDED, FLAT, "mistake", ("RETRACT", (1,))),
+        (ENDED | {"valid_until": JUNE}, FLAT, "ended", ("EXPIRE", (1,))),
+        (ENDED, FLAT, "detail", ("RETRACT", (1,))),  # it denies just what is known
+        (FLAT, FLAT, "ended", ("KEEP", (1,))),  # the same words
+        (FLAT, FLAT, "same", ("KEEP", (1,))),
+        ({"text": "Alice rents a flat for 900 euros."}, FLAT, "same", ("EXTEND", (1,))),
+        ({"text": "Alice rents a flat in Graz."}, FLAT, "detail", ("MERGE", (1,))),
+        ({"text": "The flat of Alice is in Graz."}, FLAT, "detail", ("EXTEND", (1,))),
+        ({"text": "Alice has a garden."}, FLAT, "both", ("SIMILAR", (1,))),
+        ({"text": "Tom owns a house.", "subject": "Tom"}, FLAT, "ended", ("SIMILAR", (1,))),
+        ({"text": "Tom owns a house.", "subject": "Tom"}, FLAT, "same", ("SIMILAR", (1,))),
+        (
+            {"text": "Alice does not like plums."},
+            {"text": "Alice likes fruit.", "value": "fruit"},
+            "ended",
+            ("SIMILAR", (1,)),
+        ),
+    ],
+    ids=str,
+)
+def test_a_verdict_comes_from_a_plain_answer_and_from_the_words(
+    new: dict[str, Any], known: dict[str, Any], answer: str, expected: tuple[str, tuple[int, ...]]
+) -> None:
+    assert decided(new, known, answer) == expected
+
+
+HOMES: Final = number_conflicts(
+    [
+        (fact("Alice no longer lives in Bonn.", action_hint="retract"), (known_fact(1, "Alice lives in Bonn."),)),
+        (
+            fact("Alice moved to Ulm.", action_hint="update", event_time="2023-05-01T00:00:00Z"),
+            (known_fact(1, "Alice lives in Bonn."), known_fact(2, "Alice likes Bonn.")),
+        ),
+    ],
+    said_at=MONDAY,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"N1 K1": "ended", "N2 K1": "ended", "N2 K2": "both"}',
+        '{"N1K1": "Ended", "n2 k1": "ended"}',
+        'Here: {"answer": {"N1 K1": "ended", "N2 K1": "mistake", "N2 K2": "nonsense"}}',
+    ],
+)
+def test_a_fact_may_be_ended_and_replaced_in_one_turn_and_a_pair_without_an_answer_is_both(text: str) -> None:
+    parsed = parse_resolution(text, HOMES)
+    assert [(one.verdict, one.targets) for one in parsed.value or ()] == [("RETRACT", (1,)), ("REPLACE", (1,))]
+
+
+@pytest.mark.parametrize("text", ['{"N1 K1": "ended"}', '{"N2 K1": "ended", "N1 K1": "perhaps"}'])
+def test_a_new_fact_without_any_answer_is_a_complaint(text: str) -> None:
+    parsed = parse_resolution(text, HOMES)
+    assert parsed.value is None
+    assert "has no answer" in parsed.complaints[0]
