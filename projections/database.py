@@ -80,8 +80,9 @@ def open_pool(
     planned once a connection, as most take longer to plan than to run; and no plan reads a table whole where an
     index will do, not even one that was made while the table was small, or without statistics.
 
-    A connection sees the tables of this project, takes a `Vector` for a halfvec and speaks UTC. An operation raises
-    `psycopg.OperationalError` while Postgres is unavailable.
+    A connection sees the tables of this project, takes a `Vector` for a halfvec and speaks UTC. One that the server
+    ended while it lay idle is replaced unseen. An operation raises `psycopg.OperationalError` while Postgres is
+    unavailable.
     """
     more = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"} if looks_up else {}
     pool: Pool = AsyncConnectionPool(
@@ -91,6 +92,7 @@ def open_pool(
             "autocommit": autocommit,
         },
         configure=prepare_connection,
+        check=_refuse_ended,
         min_size=min_size,
         max_size=max_size,
         open=False,
@@ -99,6 +101,12 @@ def open_pool(
     )
     metrics.POOL_WAITING.labels(pool=pool.name).set_function(lambda: pool.get_stats().get("requests_waiting", 0))
     return pool
+
+
+async def _refuse_ended(connection: AsyncConnection[TupleRow]) -> None:
+    """Raise `OperationalError` where the server has ended the connection. Reads what has come, and asks nothing."""
+    for _ in range(2):  # its last words, and then the end
+        connection.pgconn.consume_input()
 
 
 def connection_settings(

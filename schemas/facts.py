@@ -184,6 +184,9 @@ class Candidate(Record):
     def categories(self) -> tuple[str, ...]:
         return (self.category, *self.more_categories)
 
+    def __hash__(self) -> int:  # metadata have no hash
+        return hash(self.fact_id)
+
     @property
     def is_of_other_entity(self) -> bool:
         """Whether it is about another entity than the new fact is, or may be."""

@@ -1,11 +1,13 @@
 """The servers and models that a client and its bound copies share: Kafka, Postgres, and the check of limits."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
+from weakref import WeakSet
 
 from psycopg import AsyncConnection, DataError, Error, InterfaceError, OperationalError
 from psycopg.conninfo import conninfo_to_dict
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from mnemolog.streams.runtime.dry_run import DryRun
 
 APPLICATION_NAME: Final = "mnemolog-client"
+OTHER_LOOP: Final = (
+    "this client is in use in another event loop: make an AsyncMemoryClient in each loop, or use MemoryClient, which "
+    "any number of threads may share"
+)
 REFUSALS: Final = (
     "password authentication failed",
     "no pg_hba.conf entry",
@@ -42,6 +48,27 @@ MAX_CACHED_TENANTS: Final = 1000
 CLOSED: Final = "this client is closed: make a new one"
 
 _log = get_logger(__name__)
+
+
+class ForgetsAtFork(Protocol):
+    """Has what a forked process cannot use."""
+
+    def forget(self) -> None:
+        """Let go of it, without ending what the parent process uses."""
+
+
+AT_FORK: Final = WeakSet[ForgetsAtFork]()
+_INHERITED: Final[list[object]] = []
+"""What was let go of: its end would be that of the connections of the parent."""
+
+
+def _forget_all() -> None:
+    for one in AT_FORK:
+        one.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
 
 
 class ReadPool:
@@ -182,7 +209,27 @@ class Connections:
         self._producer: RecordProducer | None = None
         self._read_pool: ReadPool | None = None
         self._dry_run: DryRun | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        AT_FORK.add(self)
+
+    def forget(self) -> None:
+        """Let go of all servers and models; the next call opens them anew."""
+        models = [self.__dict__.pop(name, None) for name in ("query_embedder", "search_models")]
+        if self._producer is not None:
+            self._producer.abandon()
+        _INHERITED.extend((self._producer, self._read_pool, self._dry_run, *models))
+        self._producer = self._read_pool = self._dry_run = self._loop = None
+        self._lock = asyncio.Lock()
+
+    def _use_this_loop(self) -> None:
+        """What another loop has opened is of no use here; raises `MnemologError` while that one may use it."""
+        running = asyncio.get_running_loop()
+        if self._loop is not None and self._loop is not running:
+            if not self._loop.is_closed():
+                raise MnemologError(OTHER_LOOP)
+            self.forget()
+        self._loop = running
 
     @cached_property
     def query_embedder(self) -> "QueryEmbedder":
@@ -197,6 +244,7 @@ class Connections:
         return SearchModels(self._settings)
 
     async def producer(self) -> RecordProducer:
+        self._use_this_loop()
         async with self._lock:
             if self._producer is not None and self._producer.needs_reconnect:
                 await self._producer.close()
@@ -213,6 +261,7 @@ class Connections:
             return self._producer
 
     def read_pool(self) -> ReadPool:
+        self._use_this_loop()
         if self._read_pool is None:
             settings = self._discovered("postgres")
             self._read_pool = ReadPool(

@@ -10,7 +10,7 @@ from typing import Any, Never, Self, TypeVar, Unpack
 from mnemolog.client.administration import AdminMethods
 from mnemolog.client.async_client import MemoryMethods
 from mnemolog.client.base import Blocking, ClientOptions
-from mnemolog.client.connections import CLOSED
+from mnemolog.client.connections import AT_FORK, CLOSED
 from mnemolog.client.entity_commands import EntityMethods
 from mnemolog.errors import MnemologError
 
@@ -26,22 +26,41 @@ class LoopThread:
     """Runs coroutines in an event loop that has a thread of its own."""
 
     def __init__(self) -> None:
+        self._start()
+        AT_FORK.add(self)
+
+    def _start(self) -> None:
+        self._starting = threading.Lock()
+        self._is_inherited = False
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mnemolog-client", daemon=True)
         self._thread.start()
 
+    def forget(self) -> None:
+        """In a forked process, which has no such thread: the next call starts one."""
+        self._starting = threading.Lock()
+        self._is_inherited = True
+
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
         """What the coroutine returns. Raises `MnemologError` where it never could."""
+        with self._starting:
+            if self._is_inherited and not self._loop.is_closed():
+                self._start()
         if self._loop.is_closed() or threading.current_thread() is self._thread:
             coroutine.close()
             raise MnemologError(
                 CLOSED if self._loop.is_closed() else "a callback of MemoryClient cannot call it: use AsyncMemoryClient"
             )
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        ran = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return ran.result()
+        except KeyboardInterrupt:
+            ran.cancel()
+            raise
 
     def close(self, last: Coroutine[Any, Any, None]) -> None:
         """Run the `last` coroutine and end the thread; does nothing in a forked process, which has no such thread."""
-        if self._loop.is_closed() or not self._thread.is_alive():
+        if self._loop.is_closed() or self._is_inherited:
             last.close()
             return
         self.run(last)

@@ -198,7 +198,7 @@ CREATE OR REPLACE FUNCTION memory.relationship_rows() RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10000 AS $$
 SELECT
     {{shown_scope s}}, r.subject_id, r.subject, r.predicate, r.object_id, r.object, r.is_active, r.is_mirror,
-    mnemolog.relation_strength(r.strength, r.evidence), r.since, r.until, r.recorded_at, r.evidence, r.endings
+    r.strength, r.since, r.until, r.recorded_at, r.evidence, r.endings
 FROM mnemolog.scopes AS s
 CROSS JOIN LATERAL mnemolog.shown_relations(
     ARRAY(SELECT known.relation_id FROM mnemolog.relationships AS known WHERE {{same_scope known s}})

@@ -14,8 +14,7 @@ WITH found AS (
 SELECT
     {{shown_scope found}}, found.subject_id, found.subject, found.predicate, found.object_id, found.object,
     found.is_active, found.is_mirror, found.is_contested,
-    relation_strength(found.strength, found.evidence, %(believed_at)s::timestamptz) AS strength,
-    found.since, found.until, found.recorded_at, found.evidence, found.endings
+    found.strength, found.since, found.until, found.recorded_at, found.evidence, found.endings
 FROM found
 WHERE (%(all_versions)s OR found.is_active)
     AND (%(mirrors)s OR NOT found.is_mirror)

@@ -1,6 +1,6 @@
 """Which events about entities are applied, and the rows that they make (pure)."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -136,53 +136,41 @@ class EntityFold:
         return (StaleEntity(entity_id=one) for one in dict.fromkeys(entity_ids) if one in self.undone)
 
     def _faults(self, event: AnyEntityEvent) -> Iterator[str]:
+        """What the event names that is not known in its scope, and what it makes that is known already."""
+        made: UUID | None = None
+        changes: list[UUID] = []
+        entities: Iterable[UUID] = ()
+        facts: Iterable[UUID] = ()
         match event:
-            case EntityRegistered(entity_id=entity_id):
-                if self._scope_of(entity_id) is not None:
-                    yield f"the entity {entity_id} is known already"
+            case EntityRegistered(entity_id=made):
+                pass
             case EntityAliasAdded(entity_id=entity_id):
-                yield from self._entity_fault(entity_id)
+                entities = (entity_id,)
             case FactLinked():
-                yield from self._fact_fault(event.fact_id)
-                for link in event.links:
-                    yield from self._entity_fault(link.entity_id)
+                facts, entities = (event.fact_id,), (link.entity_id for link in event.links)
             case RelationStated() | RelationEnded():
-                yield from self._fact_fault(event.fact_id)
-                for entity_id in (event.subject_id, event.object_id):
-                    yield from self._entity_fault(entity_id)
-                if event.subject_id == event.object_id:
-                    yield f"a relation of the entity {event.subject_id} to itself"
+                facts, entities = (event.fact_id,), (event.subject_id, event.object_id)
+            case EntitySplit(entity_id=entity_id, new_id=made):
+                facts, entities = event.fact_ids, (entity_id,)
             case _:
-                yield from self._change_faults(event)
-
-    def _change_faults(self, event: AnyEntityChange) -> Iterator[str]:
-        known = event.entity_ids
+                facts, entities = event.fact_ids, event.entity_ids
         match event:
-            case EntitySplit(entity_id=entity_id, new_id=new_id):
-                known = (entity_id,)
-                if self._scope_of(new_id) is not None:
-                    yield f"the entity {new_id} is known already"
-            case EntityDecisionUndone(original_id=change_id) | MergeRejected(proposal=change_id):
-                yield from self._change_fault(change_id)
-            case EntitiesMerged(proposal=UUID() as change_id):
-                yield from self._change_fault(change_id)
-        for entity_id in known:
-            yield from self._entity_fault(entity_id)
-        for fact_id in event.fact_ids:
-            if not self._is_here(self.scope_of_fact(fact_id)):
-                yield f"the fact {fact_id} is not known in this scope"
-
-    def _change_fault(self, event_id: UUID) -> Iterator[str]:
-        if not self._is_here(self._scope_of(event_id)):
-            yield f"the change {event_id} is not known in this scope"
-
-    def _fact_fault(self, fact_id: UUID) -> Iterator[str]:
-        if not self._is_here(self.scope_of_fact(fact_id)):
-            yield f"the fact {fact_id} is not known in this scope"
-
-    def _entity_fault(self, entity_id: UUID) -> Iterator[str]:
-        if not self._is_here(self._scope_of(entity_id)):
-            yield f"the entity {entity_id} is not known in this scope"
+            case EntityDecisionUndone(original_id=change) | MergeRejected(proposal=change):
+                changes = [change]
+            case EntitiesMerged(proposal=UUID() as change):
+                changes = [change]
+            case RelationStated() | RelationEnded() if event.subject_id == event.object_id:
+                yield f"a relation of the entity {event.subject_id} to itself"
+        if made is not None and self._scope_of(made) is not None:
+            yield f"the entity {made} is known already"
+        scopes = [("change", change, self._scope_of(change)) for change in changes]
+        scopes += [("entity", entity_id, self._scope_of(entity_id)) for entity_id in entities]
+        scopes += [("fact", fact_id, self.scope_of_fact(fact_id)) for fact_id in facts]
+        yield from (
+            f"the {kind} {one} is not known in this scope"
+            for kind, one, in_scope in scopes
+            if not self._is_here(in_scope)
+        )
 
     def _is_here(self, scope: ScopeColumns | None) -> bool:
         return scope is not None and scope == scope_columns(self.commit.scope)

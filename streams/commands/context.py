@@ -1,27 +1,20 @@
 """The context of one command, what commands ask of the tables, and the refusal of a command with all its faults."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol, get_args
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import Command, Edit, Promote, Undo
+from mnemolog.schemas.command import Command, Edit
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.filters import Filter
 from mnemolog.schemas.provenance import DecidedBy, Decision
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import (
     DueExpiry,
-    EventHistory,
-    LoggedEvent,
-    PendingCase,
-    PromotableFacts,
-    ScopeFacts,
     StoredFact,
 )
-from mnemolog.streams.ends import EndedFactReader, RivalReader
 from mnemolog.streams.errors import StreamsError
 
 StoredFacts = Mapping[UUID, StoredFact]
@@ -55,55 +48,6 @@ class CommandContext:
 
     def owns(self, stored: StoredFact) -> bool:
         return stored.scope == self.scope
-
-
-class FactReader(EndedFactReader, RivalReader, Protocol):
-    """Reads known facts."""
-
-    async def current_facts(self, fact_ids: Sequence[UUID]) -> StoredFacts:
-        """Of each known fact among `fact_ids` the version that stands for it now, or the last one that did."""
-
-    async def user_names(self, scope: Scope, user_words: Collection[str]) -> Sequence[str]:
-        """The names of the user that exactly `scope` knows; `user_words` are subjects that say "the user"."""
-
-    async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
-        """The open cases among `fact_ids`."""
-
-    async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
-        """The open cases of `scope` that challenge one of these facts, each with all open facts that it challenges."""
-
-    async def conflicting_fact_ids(self, fact_id: UUID) -> Sequence[UUID]:
-        """The facts that an unresolved fact was added beside."""
-
-    async def scope_facts(
-        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
-    ) -> ScopeFacts:
-        """The first `limit` open facts of exactly `scope` that a filter lets through at `at`, of a key or category."""
-
-    async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> Sequence[UUID]:
-        """The facts among `fact_ids` that a filter would let through if they were active."""
-
-
-class PromotionReader(Protocol):
-    """Reads what a promote command selects."""
-
-    async def promotable_facts(
-        self, into: Scope, payload: Promote, *, at: datetime, min_importance: float, limit: int
-    ) -> PromotableFacts:
-        """The first `limit` selected facts; facts that can be promoted `into` a scope come first."""
-
-
-class EventReader(Protocol):
-    """Reads what events did to facts."""
-
-    async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[LoggedEvent]:
-        """The events that an undo selects, in the log's order."""
-
-    async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> EventHistory:
-        """All events that name these facts, and the facts' states before and after them."""
-
-    async def events(self, event_ids: Sequence[UUID]) -> list[LoggedEvent]:
-        """These events, in the log's order."""
 
 
 class ExpiryReader(Protocol):

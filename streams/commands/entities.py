@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 from uuid import UUID
 
 from mnemolog.schemas import ids
@@ -32,49 +32,30 @@ from mnemolog.schemas.entity_events import (
     MergeRejected,
 )
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import LoggedChange, StoredEntity, StoredProposal
+from mnemolog.schemas.stored import StoredEntity, StoredProposal
 from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, Fault, raise_for_faults
-from mnemolog.streams.commands.identity import IdentityReader
-from mnemolog.streams.entities.linker import EntityReader
+from mnemolog.streams.entities.names import read_name
 from mnemolog.streams.entities.resolver import (
     EntityRegistry,
     NameContext,
-    NoNameError,
-    given_alias,
-    holders,
+    key_with_origin,
     keys_of_names,
+    names_of,
 )
+from mnemolog.streams.text.differences import is_user_word
+
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.entities import EntityStore
 
 ENTITY_COMMANDS: Final = get_args(EntityCommand)
 EntityChanges = tuple[AnyEntityChange, ...]
-
-
-class ChangedEntityReader(IdentityReader, Protocol):
-    """Reads entities by their ids. Each call is one round trip, and waits while Postgres is unavailable."""
-
-    async def entities(self, entity_ids: Sequence[UUID]) -> dict[UUID, StoredEntity]:
-        """The known entities among `entity_ids`, of any scope and status."""
-
-    async def facts_of_entity(self, entity_id: UUID, *, limit: int) -> tuple[int, list[UUID]]:
-        """How many open facts name an entity, and the first `limit` of them."""
-
-    async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:
-        """The facts among `fact_ids` that name an entity now, and what was merged or corrected into them."""
-
-    async def proposals(self, event_ids: Sequence[UUID]) -> list[StoredProposal]:
-        """The proposed merges among `event_ids`, of any scope."""
-
-    async def undo_targets(self, scope: Scope, undo: Undo) -> list[LoggedChange]:
-        """The changes of exactly `scope` that an undo selects, in the log's order."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntityCommandHandler:
     """Carries out commands about entities; it writes nothing itself."""
 
-    entities: ChangedEntityReader
-    names: EntityReader
+    entities: "EntityStore"
 
     async def changes(
         self, command: CommandContext, payload: EntityCommand, user_names: Sequence[str]
@@ -84,7 +65,7 @@ class EntityCommandHandler:
         names = NameContext(owner=command.owner, source_id=command.source_id, user_names=tuple(user_names))
         known = await self.entities.entities(named)
         asked = keys_of_names([*given_names, *(one.name for one in known.values())], names)
-        found = await self.names.known_entities(command.scope, heads=asked.heads, keys=asked.keys, ends=(), fact_ids=())
+        found = await self.entities.known_entities(command.scope, heads=asked.heads, keys=asked.keys)
         context = EntityContext(command=command, known=known, registry=EntityRegistry(found), names=names)
         context.require(*named)
         match payload:
@@ -171,6 +152,34 @@ def _entities_and_names(payload: EntityCommand) -> tuple[list[UUID], list[str]]:
             return [payload.entity_id], []
 
 
+def given_alias(name: str, registry: EntityRegistry, names: NameContext) -> Alias:
+    """The alias that a person gives: a name, a name with an origin ("Tom from work"), or a tie ("my wife").
+
+    Raises `CommandRefusedError` for text that is none.
+    """
+
+    def refused(why: str) -> CommandRefusedError:
+        return CommandRefusedError("invalid_command", why)
+
+    spoken = read_name(name)
+    if spoken is None or not (spoken.tie or spoken.key) or is_user_word(name):
+        raise refused(f"{name!r} names nobody: give a name")
+    if spoken.tie is None:
+        return Alias(text=spoken.text, key=key_with_origin(spoken.key, spoken.origin))
+    if spoken.name is not None:
+        raise refused(f"{name!r} is a tie and a name: give one of them")
+    if names.is_user(spoken.owner):
+        if (owner := registry.user()) is None:
+            raise refused("the user is not known as an entity yet, so nobody is anything to them: give a name")
+    else:
+        owner_key = named.key if (named := read_name(spoken.owner or "")) else ""
+        owners = [one for one in registry if owner_key in names_of(one)]
+        if len(owners) != 1:
+            raise refused(f"{len(owners)} entities are called {spoken.owner!r}: give a name, or first tell them apart")
+        (owner,) = owners
+    return Alias(text=spoken.text, kind="tie", key=f"{spoken.tie} of {owner.entity_id}")
+
+
 C = TypeVar("C", bound=EntityChange)
 
 
@@ -192,10 +201,7 @@ class EntityContext:
         for alias in shown:
             if alias.kind != "user" and alias.text.casefold() == name.casefold():
                 return alias
-        try:
-            return given_alias(name, self.registry, self.names)
-        except NoNameError as error:
-            raise CommandRefusedError("invalid_command", str(error)) from error
+        return given_alias(name, self.registry, self.names)
 
     def fault(self, entity_id: UUID) -> Fault | None:
         """Why an entity cannot be changed."""
@@ -359,7 +365,8 @@ def _forget(context: EntityContext, payload: ForgetEntity) -> EntityForgotten:
 
 def _refuse_taken(context: EntityContext, alias: Alias, *but: UUID) -> None:
     """Raise `CommandRefusedError` for an alias of other entities than `but`."""
-    if taken := [one.entity_id for one in holders(alias, context.registry) if one.entity_id not in but]:
+    shown = (one.as_shown for one in context.registry if one.entity_id not in but)
+    if taken := [one.entity_id for one in shown if alias.key in one.keys(alias.kind)]:
         listed = ", ".join(map(str, taken))
         raise CommandRefusedError(
             "name_taken",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from uuid import UUID
 
 from mnemolog.schemas.command import (
@@ -43,9 +43,7 @@ from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import (
     CommandContext,
     CommandRefusedError,
-    EventReader,
     Events,
-    FactReader,
 )
 from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
@@ -54,6 +52,9 @@ from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.subjects import cases_of_one_entity
 from mnemolog.streams.text.differences import USER_WORDS
+
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.facts import FactStore
 
 MAX_FACTS: Final = 2000
 """How many facts or events one command may change: one commit has to hold them, and another commit their undo."""
@@ -100,8 +101,7 @@ class CommandHandler:
     A command whose commit would take more than `max_commit_bytes` is refused.
     """
 
-    facts: FactReader
-    events: EventReader
+    facts: "FactStore"
     entities: EntityCommandHandler
     clock: Callable[[], datetime]
     max_commit_bytes: int
@@ -240,9 +240,9 @@ class CommandHandler:
 
     async def _undo(self, context: CommandContext, payload: Undo, *, may_be_none: bool) -> Events:
         try:
-            selected = await self.events.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)
+            selected = await self.facts.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)
             decisions = undo.undoable_events(selected)
-            latest = await self.events.events([event.latest_id for event in decisions])
+            latest = await self.facts.events([event.latest_id for event in decisions])
             events = undo.events_to_undo(decisions, latest)
         except CommandRefusedError:
             if may_be_none:
@@ -255,7 +255,7 @@ class CommandHandler:
                     f"more than the {MAX_FACTS} events that one command can undo: undo a part first, or less at once",
                 )
             fact_ids = dict.fromkeys(fact_id for event in events for fact_id in sorted(undo.affected_facts(event)))
-            history = await self.events.history_of(context.scope, list(fact_ids))
+            history = await self.facts.history_of(context.scope, list(fact_ids))
             later = undo.UndoPlan(history).dependent_events(events)
             if not later or not payload.cascade:
                 return await heed_subjects(undo.undo(context, events, history), self.facts)
@@ -277,10 +277,10 @@ class CommandHandler:
     async def _is_left_ended(self, context: CommandContext, made: Events) -> Callable[[Value], bool]:
         """Whether a decision that an undo puts back in effect had left an ended fact ended: so it does now."""
         again = {one.reinstated: one for one in made if isinstance(one, DecisionUndone) and one.reinstated}
-        originals = await self.events.events(list(again)) if again else ()
+        originals = await self.facts.events(list(again)) if again else ()
         since = {fact_id: one.position for one in originals for fact_id in again[one.event_id].disbelieved_ids}
         ended = {one.fact_id: one.ended_by for one in await self.facts.ended_facts(list(since))} if since else {}
-        past = (await self.events.history_of(context.scope, list(ended))).events if ended else ()
+        past = (await self.facts.history_of(context.scope, list(ended))).events if ended else ()
         moved = {
             fact_id
             for event in past

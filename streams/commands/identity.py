@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mnemolog.schemas.base import normalise
@@ -13,24 +13,18 @@ from mnemolog.schemas.entity_state import ConnectedEntities, CurrentState, Regis
 from mnemolog.schemas.events import DecisionUndone, MemoryEvent, SubjectsChanged
 from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, FactState, MovedEnd, Reversal
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.commands.context import CommandContext, FactReader
+from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.ends import EndRules, slot_relation, tells_end_of
 from mnemolog.streams.entities.subjects import subjects_by_fact
+
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.entities import EntityStore
+    from mnemolog.projections.stores.facts import FactStore
 
 IDENTITY_EVENTS: Final = ("entities_merged", "entity_split", "entity_forgotten", "entity_decision_undone")
 """The changes of entities by which facts may be about another entity than before, and an undo of their undo."""
 MENTIONED: Final = ("mention_count", "last_confirmed_at", "confidence", "true_from")
 """What repetitions change of a state: it stays as it is where the rest of an earlier state comes back."""
-
-
-class IdentityReader(Protocol):
-    """Reads what a change of entities concerns. Each call waits while Postgres is unavailable."""
-
-    async def connected_entities(self, entity_ids: Sequence[UUID]) -> ConnectedEntities:
-        """All that changes connect with these; of the facts only those with a key or an end, or that ended a fact."""
-
-    async def earlier_states(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[tuple[str, FactState]]]:
-        """The states in which these facts had another ender, or none, in the log's order; each with the event after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +184,8 @@ async def follow_changes(
     made: Sequence[MemoryEvent],
     rules: EndRules,
     *,
-    facts: FactReader,
-    entities: IdentityReader,
+    facts: "FactStore",
+    entities: "EntityStore",
 ) -> tuple[tuple[MemoryEvent, ...], EndRules]:
     """The events `made` by a command, with what follows for facts from its `changes`; and the rules for their ends."""
     kinds = {one.undone_event if isinstance(one, EntityDecisionUndone) else one.event for one in changes}
@@ -242,7 +236,7 @@ async def follow_changes(
 _END: Final = {"status", "true_to", "closed_at", "believed_from", "believed_to", "superseded_by"}
 
 
-async def heed_subjects(events: Sequence[DecisionUndone], facts: FactReader) -> tuple[DecisionUndone, ...]:
+async def heed_subjects(events: Sequence[DecisionUndone], facts: "FactStore") -> tuple[DecisionUndone, ...]:
     """The undo of decisions, where entities have changed since.
 
     No fact ends again in favour of a fact about another entity, and no question about two entities is asked again.

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mnemolog.schemas import ids
 from mnemolog.schemas.command import Update
-from mnemolog.schemas.entities import MAX_UNLINKED, Alias, KnownEntity, NameQuery, UnlinkedName
+from mnemolog.schemas.entities import MAX_UNLINKED, Alias, UnlinkedName
 from mnemolog.schemas.entity_events import (
     AnyEntityEvent,
     EntityAliasAdded,
@@ -21,8 +21,7 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.provenance import DecidedBy, Decision, answered_by
-from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import LinkedFact, TwinDetails
+from mnemolog.schemas.stored import LinkedFact
 from mnemolog.streams.entities.known_names import text_keys
 from mnemolog.streams.entities.links import (
     FactLinks,
@@ -46,39 +45,9 @@ from mnemolog.streams.entities.resolver import (
     named_entities,
 )
 
-
-class EntityReader(Protocol):
-    """Reads known entities. Each call is one round trip, and waits while Postgres is unavailable."""
-
-    async def known_entities(
-        self,
-        scope: Scope,
-        *,
-        heads: Collection[str],
-        keys: Collection[str],
-        ends: Collection[str],
-        fact_ids: Collection[UUID],
-        meant: Sequence[NameQuery] = (),
-        near_from: float = 1.0,
-    ) -> Sequence[KnownEntity]:
-        """The entities of exactly `scope` with a name of these heads or ends (bounded), and the subjects of the facts.
-
-        Entities with a name of one of the `keys` come first, then those of a head. Entities with names nearest to what
-        is `meant`, from the cosine `near_from` on, are added with these names (`near`).
-        """
-
-    async def shown(self, entity_ids: Collection[UUID], *, most: int) -> Mapping[UUID, TwinDetails]:
-        """What may be shown of each entity, with at most `most` facts that name it, facts about it first."""
-
-    async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
-        """The pairs of entities whose merge was proposed before, or that a person has said to be two entities."""
-
-
-class LinkedFactReader(Protocol):
-    """Reads the entities of known facts. Each call is a round trip or two, and waits while Postgres is unavailable."""
-
-    async def linked_facts(self, fact_ids: Collection[UUID]) -> Mapping[UUID, LinkedFact]:
-        """The known facts among these, by their ids."""
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.entities import EntityStore
+    from mnemolog.projections.stores.facts import FactStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +57,8 @@ class EntityLinker:
     Names with a cosine of at least `name_twin` may mean the same; 0 switches this off.
     """
 
-    entities: EntityReader
-    facts: LinkedFactReader
+    entities: "EntityStore"
+    facts: "FactStore"
     name_twin: float
 
     async def find(
@@ -223,7 +192,7 @@ def entity_events(
     for one in found.resolver.added:
         if one.entity_id in needed:
             step, compared = one.finding.step, one.finding.compared_ids
-            entity_id = found.registry.bearer(one.entity_id, one.alias.text) or one.entity_id
+            entity_id = found.registry.bearer(one.entity_id, one.said) or one.entity_id
             (alias,) = _as_said(found, [one.alias])
             add(EntityAliasAdded, entity_id=entity_id, alias=alias, step=step, compared=compared)
     for fact_id, links in facts.links.items():

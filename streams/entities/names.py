@@ -109,9 +109,8 @@ TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties}
 WORDS: Final = WORDS_AROUND_TIES
 """Patterns of the words around ties and names."""
 _TIES: Final = "|".join(f"(?P<{tie}>{words})" for ties in TIES.values() for tie, words in ties.items())
-TIE: Final = (
-    rf"(?P<attributes>(?:(?:{WORDS['new']}|{WORDS['before_tie']}) )*?)(?:{_TIES})(?P<after> (?:{WORDS['after_tie']}))?"
-)
+_BEFORE: Final = f"(?:{WORDS['new']}|{WORDS['before_tie']})[ -]"
+TIE: Final = rf"(?P<attributes>(?:{_BEFORE})*?)(?:{_TIES})(?P<after> (?:{WORDS['after_tie']}))?"
 """A tie with its adjectives ("older brother", "sœur aînée"); each tie has a named regex group."""
 ANY_TIE: Final = re.sub(r"\?P<\w+>", "?:", TIE)
 """As `TIE`, without regex groups."""
@@ -156,6 +155,7 @@ _TIE_WORD: Final = re.compile(rf"(?<!\w){TIE}(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
 _AGE: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
+_THE_OTHER: Final = re.compile(rf"^(?:{WORDS['the_other']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
 """Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
@@ -167,8 +167,8 @@ class SpokenName:
 
     `name` is the proper name in it; `tie` is what the bearer is to `owner` (None for the speaker); `origin` is the key
     of the place or group that the bearer is from. "Another Tom" `is_another`: no known entity, with the origin
-    "another". "My new dog" `is_new`: not the dog that is known by the tie. "Girlfriend" or "the boss" `is_bare`: a word
-    for the speaker's girlfriend or boss, and no name.
+    "another"; "the other Tom" is the entity with that origin. "My new dog" `is_new`: not the dog that is known by the
+    tie. "Girlfriend" or "the boss" `is_bare`: a word for the speaker's girlfriend or boss, and no name.
     """
 
     text: str
@@ -214,8 +214,9 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
     if match := _FROM.match(said):
         origin = match["there"] or match["origin"]
         return SpokenName(text=said, name=match["name"], origin=name_key(origin)[:MAX_ORIGIN])
-    if (match := _ANOTHER.match(said)) and _is_proper(match["name"]):
-        return SpokenName(text=said, name=match["name"], origin="another", is_another=True)
+    for pattern in (_ANOTHER, _THE_OTHER):
+        if (match := pattern.match(said)) and _is_proper(match["name"]):
+            return SpokenName(text=said, name=match["name"], origin="another", is_another=pattern is _ANOTHER)
     return SpokenName(text=said, name=said)
 
 
@@ -315,7 +316,8 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     """How the keys of two names of people relate; None where neither is a part or a short form of the other.
 
     "part": the first words ("Ana", "Ana Keller") or the first letters ("Alex", "Alexander"); "form": a short form by
-    the table. "doubtful": it may be a part, or another's name ("Jan" and "Janet", "Max" and "Max Jr.").
+    the table. "doubtful": it may be a part, or another's name ("Jan" and "Janet", "Max" and "Max Jr.", "J. Keller" and
+    "Jan Keller", "Ana Keller" and "Ana Schmidt Keller").
     """
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
@@ -325,12 +327,14 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
         return "doubtful"
     (first, *rest), (full, *others) = sorted((one.split(" "), other.split(" ")), key=lambda words: len(words[0]))
     if first == full or (rest and others and rest != others):
-        return None
+        shares_surname = first == full and rest and others and (rest[-1] in others or others[-1] in rest)
+        return "doubtful" if shares_surname else None
     if is_short_form(first, full):
         return "part" if full.startswith(first) else "form"
     if is_short_form(full, first):
         return "form"
-    return "doubtful" if len(first) >= MIN_PREFIX and full.startswith(first) else None
+    is_initial = len(first) == 1 and bool(rest) and rest == others
+    return "doubtful" if full.startswith(first) and (is_initial or len(first) >= MIN_PREFIX) else None
 
 
 def has_other_surname(one: str, other: str) -> bool:

@@ -10,6 +10,7 @@ from mnemolog.schemas.entities import (
     EntityType,
     Predicate,
     Strength,
+    UnlinkedName,
     is_same_as,
     read_predicate,
 )
@@ -19,7 +20,6 @@ from mnemolog.streams.entities.resolver import (
     AskedName,
     FoundEntity,
     NameResolver,
-    ResolvedName,
     find_by_answer,
     names_of,
 )
@@ -73,6 +73,8 @@ def _stated_relations(
         relation = _relation(fact, said.predicate, subject_id, object_id, said.strength, is_over=is_over)
         if relation is not None:
             yield relation
+            if relation.strength == "strong" and not is_over:
+                resolver.add_tie(said.predicate, said.subject, subject_id, object_id)
 
 
 def _tie_relations(
@@ -127,24 +129,25 @@ def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, 
     """
     kind = _type_of(fact, pair)
     resolved = [one for name in _in_order(fact, pair) if (one := _resolve(resolver, name, kind)) is not None]
-    resolved.sort(key=lambda one: not _is_known(one))
-    if len(resolved) < len(pair) or (entity_id := resolver.record(resolved[0])) is None:
+    resolved.sort(key=lambda one: not _is_known(*one))
+    if len(resolved) < len(pair) or (entity_id := resolver.record(*resolved[0])) is None:
         return
-    finding, other = resolved[0].finding, resolved[1]
-    if _is_known(other):
-        other_id = resolver.record(other)
+    (first, finding), (other, other_finding) = resolved
+    if _is_known(other, other_finding):
+        other_id = resolver.record(other, other_finding)
         if other_id is not None and other_id != entity_id:
             resolver.propose_stated_merge(entity_id, other_id, fact.excerpt)
-    elif holders := resolver.registry.shown_of_name(other.asked.name.key):
-        resolver.report_taken(other.asked.name.text, holders)
+    elif holders := resolver.registry.shown_of_name(other.name.key):
+        resolver.report_taken(other.name.text, holders)
     elif finding.entity is not None and finding.step != "model" and finding.compared:
         in_doubt = FoundEntity(compared=(finding.entity, *finding.compared))
-        chosen = find_by_answer(other.asked.name, in_doubt, resolver.answers, resolver.registry)
-        if chosen.entity is None:
-            resolver.report_doubt(other.asked.name.text, chosen.compared)
-        resolver.record(other._replace(finding=chosen))
+        chosen = find_by_answer(other.name, in_doubt, resolver.answers, resolver.registry)
+        if chosen.entity is None:  # a person may give the name to one of them
+            known = tuple(one for one in chosen.compared_ids if one not in resolver.new)
+            resolver.unlinked.append(UnlinkedName(name=other.name.text, reason="in_doubt", compared=known))
+        resolver.record(other, chosen)
     else:
-        resolver.record(other._replace(finding=FoundEntity(entity=resolver.registry[entity_id], step="alias")))
+        resolver.record(other, FoundEntity(entity=resolver.registry[entity_id], step="alias"), first.name.text)
 
 
 def _type_of(fact: ExtractedFact, pair: tuple[str, str]) -> EntityType:
@@ -161,11 +164,10 @@ def _in_order(fact: ExtractedFact, pair: tuple[str, str]) -> Sequence[str]:
     return sorted(pair, key=lambda name: min(places[name], default=len(named)))
 
 
-def _resolve(resolver: NameResolver, name: str, kind: EntityType) -> ResolvedName | None:
+def _resolve(resolver: NameResolver, name: str, kind: EntityType) -> tuple[AskedName, FoundEntity] | None:
     """The entity of a name; None for text that is no name, which is reported."""
     if resolver.context.is_user(name):
-        asked = AskedName(SpokenName(text=name), kind)
-        return ResolvedName(asked, FoundEntity(entity=resolver.user(), step="user"))
+        return AskedName(SpokenName(text=name), kind), FoundEntity(entity=resolver.user(), step="user")
     spoken = read_name(name)
     if spoken is None:
         resolver.report_unresolved(name, is_name=False)
@@ -173,7 +175,7 @@ def _resolve(resolver: NameResolver, name: str, kind: EntityType) -> ResolvedNam
     return resolver.find(spoken, kind)
 
 
-def _is_known(resolved: ResolvedName) -> bool:
+def _is_known(asked: AskedName, finding: FoundEntity) -> bool:
     """Whether a name means a known entity, and readers see that name of it or it was found in another way."""
-    entity = resolved.finding.entity
-    return entity is not None and resolved.asked.name.key not in names_of(entity) - names_of(entity.as_shown)
+    entity = finding.entity
+    return entity is not None and asked.name.key not in names_of(entity) - names_of(entity.as_shown)

@@ -2,7 +2,7 @@
 
 In doubt the name is of a new entity, and the known entities that it may mean are its possible twins.
 From top to bottom: vectors of names, the registry of known entities, the keys of a lookup, the steps (`find_entity`),
-the names of one source (`NameResolver`), and names that a person gives (`given_alias`).
+the names of one source (`NameResolver`).
 """
 
 import re
@@ -116,7 +116,7 @@ class EntityRegistry:
 
     def __init__(self, known: Iterable[KnownEntity], vectors: NameVectors = NO_VECTORS) -> None:
         self._entities = {entity.entity_id: entity for entity in known}
-        self._vectors = vectors
+        self.vectors = vectors
 
     def __iter__(self) -> Iterator[KnownEntity]:
         return iter(self._entities.values())
@@ -149,16 +149,12 @@ class EntityRegistry:
         """The entities with this proper name, where readers see the name."""
         return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
 
-    def of_meaning(self, name: SpokenName, kind: EntityType) -> list[KnownEntity]:
-        """The entities of this type that have a name near to this one in meaning."""
-        vector = self.vector_of(name, kind)
+    def is_near(self, name: SpokenName, kind: EntityType, entity: KnownEntity) -> bool:
+        """Whether an entity of this type has a name near to this one in meaning."""
+        vector = self.vectors.vector_of(name, kind) if entity.type == kind else None
         if vector is None:
-            return []
-        of_type = (entity for entity in self if entity.type == kind)
-        return [one for one in of_type if name.key in one.near or self._vectors.are_near(name.key, vector, one.aliases)]
-
-    def vector_of(self, name: SpokenName, kind: EntityType) -> Vector | None:
-        return self._vectors.vector_of(name, kind)
+            return False
+        return name.key in entity.near or self.vectors.are_near(name.key, vector, entity.aliases)
 
     def of_tie(self, key: str) -> list[KnownEntity]:
         return [entity for entity in self if key in entity.keys("tie")]
@@ -290,6 +286,20 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
 
 
+class AskedName(NamedTuple):
+    """A name of a type, and the key of the tie in it, which ends with the id of its owner."""
+
+    name: SpokenName
+    kind: EntityType
+    tie_key: str | None = None
+
+    @property
+    def marks(self) -> set[str]:
+        """The marks (`marks_of`) that the bearer of the name has."""
+        tie = {self.tie_key.removeprefix(_FORMER)} if self.tie_key else set()
+        return tie | {key_with_origin("", self.name.origin)} - {""}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntity:
     """The entity that a name means, None for a new one; `compared` are the other entities that it could mean.
@@ -307,26 +317,12 @@ class FoundEntity:
         return tuple(one.entity_id for one in self.compared)
 
 
-class AskedName(NamedTuple):
-    """A name of a type, and the key of the tie in it, which ends with the id of its owner."""
+class Fit(NamedTuple):
+    """What fits a known entity to a name: the place of the step, the step, and whether the name surely means it."""
 
-    name: SpokenName
-    kind: EntityType
-    tie_key: str | None = None
-
-    @property
-    def marks(self) -> set[str]:
-        """The marks (`marks_of`) that the bearer of the name has."""
-        tie = {self.tie_key.removeprefix(_FORMER)} if self.tie_key else set()
-        return tie | {key_with_origin("", self.name.origin)} - {""}
-
-
-class Rung(NamedTuple):
-    """What one step finds: the entity that the name means, where it is one alone, and all that the name may mean."""
-
+    place: int
     step: ResolutionStep
-    meant: Sequence[KnownEntity]
-    possible: Sequence[KnownEntity]
+    is_sure: bool
 
 
 def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
@@ -335,19 +331,70 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
     The name joins the only entity that this step means, if nothing speaks against it; else it is of a new entity, and
     the found ones are its possible twins.
     """
-    known = [one for one in registry if _parting(asked, one) is None]
-    for find in _LADDER if asked.name.key else (_by_tie,):
-        rung = find(asked, known, registry)
-        if not rung.possible:
-            continue
-        against = next((reason for one in rung.meant for reason in objections(asked, one)), None)
-        if len(rung.meant) != 1 or against:
-            reason = "the names are near in meaning" if find is _by_meaning else against
-            return FoundEntity(compared=tuple(rung.possible), reason=reason)
-        (entity,) = rung.meant
-        others = tuple(one for one in rung.possible if one.entity_id != entity.entity_id)
-        return FoundEntity(entity=entity, step=rung.step, compared=others)
-    return FoundEntity()
+    fits = [(one, fit) for one in registry if _parting(asked, one) is None and (fit := _fit(asked, one, registry))]
+    place = min((fit.place for _, fit in fits), default=None)
+    found = {one.entity_id: (one, fit) for one, fit in fits if fit.place == place}
+    meant = _meant(asked, place, [one for one, _ in found.values()])
+    if not all(found[one.entity_id][1].is_sure for one in meant):
+        meant = []
+    against = next((reason for one in meant for reason in objections(asked, one)), None)
+    if len(meant) != 1 or against:
+        reason = "the names are near in meaning" if place == _NEAR_MEANING else against
+        return FoundEntity(compared=tuple(one for one, _ in found.values()), reason=reason)
+    (entity,) = meant
+    others = tuple(one for one, _ in found.values() if one.entity_id != entity.entity_id)
+    return FoundEntity(entity=entity, step=found[entity.entity_id][1].step, compared=others)
+
+
+_SLIP: Final = 3
+_NEAR_MEANING: Final = 4
+
+
+def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit | None:
+    """The surest step by which a name may mean an entity; None where it does not.
+
+    An equal name; the tie of an entity without a name ("my wife", after "my wife Ana" was said); of a person a longer
+    or shorter name ("Ana", "Ana Keller") or a short form ("Bob", "Robert"); a slip of spelling; a name of a thing that
+    is near in meaning.
+    """
+    name, names = asked.name, names_of(entity)
+    is_tied = asked.tie_key is not None and asked.tie_key in entity.keys("tie")
+    if not name.key:
+        return Fit(0, "tie", is_sure=True) if is_tied else None
+    if name.key in names:
+        is_own = bool(entity.aliases) and entity.aliases[0].key.partition(" (")[0] == name.key
+        return Fit(0, "exact" if is_own else "alias", is_sure=True)
+    if is_tied and not names:
+        return Fit(1, "tie", is_sure=not name.is_new)
+    kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
+    related = {relation_of_names(name.key, one) for one in names} - {None} if entity.type in kinds else set()
+    if is_tied and name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}:
+        related.add("doubtful")  # a surname may change by marriage
+    if related:
+        return Fit(2, "prefix" if "part" in related else "diminutive", is_sure=related != {"doubtful"})
+    if likeness := likeness_of(name.untitled, asked.kind, entity):
+        return Fit(_SLIP, "fuzzy", is_sure=likeness == "same")
+    return Fit(_NEAR_MEANING, "new", is_sure=False) if registry.is_near(name, asked.kind, entity) else None
+
+
+def _meant(asked: AskedName, place: int | None, found: Sequence[KnownEntity]) -> Sequence[KnownEntity]:
+    """Of the entities with this very name those with the tie or origin that was said; without one those with none.
+
+    Of the entities with a tie, and for a new one ("my new dog"), those without a name: not where another of them was
+    said to be the new one, "my wife" after "my new wife Petra". Of a misspelled name those of this very type.
+    """
+    if place:
+        return [one for one in found if place != _SLIP or one.type == asked.kind]
+    if not asked.name.key:
+        if len(found) == 1 and not asked.name.is_new:
+            return found
+        told = [(one, read_name(alias.text)) for one in found for alias in one.aliases if alias.kind == "tie"]
+        newer_than = {twin for one, name in told if name is not None and name.is_new for twin in one.possible_twins}
+        return [one for one in found if not names_of(one) and one.entity_id not in newer_than]
+    if asked.marks:
+        marked = [one for one in found if not marks_of(one).isdisjoint(asked.marks)]
+        return marked or (found if len(found) == 1 else [])
+    return found if len(found) == 1 else [one for one in found if not marks_of(one)]
 
 
 def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
@@ -355,7 +402,7 @@ def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
     if parting := _parting(asked, entity):
         yield parting
     name, names = asked.name, names_of(entity)
-    if name.is_another:
+    if name.is_another or (name.origin == "another" and " (another)" not in marks_of(entity)):
         yield "said to be another one"
     if asked.marks and (marks := marks_of(entity)) and marks.isdisjoint(asked.marks):
         yield "known by another tie or origin"
@@ -386,80 +433,6 @@ def _parting(asked: AskedName, entity: KnownEntity) -> str | None:
     return None
 
 
-def _by_tie(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """The only entity with the tie; of several, and for a new one ("my new dog"), the only one without a name.
-
-    Not where another of them was said to be the new one: "my wife" after "my new wife Petra".
-    """
-    tied = _tied(asked, known)
-    if len(tied) == 1 and not asked.name.is_new:
-        return Rung("tie", tied, tied)
-    told = [(one, read_name(alias.text)) for one in tied for alias in one.aliases if alias.kind == "tie"]
-    newer_than = {twin for one, name in told if name is not None and name.is_new for twin in one.possible_twins}
-    return Rung("tie", [one for one in tied if not names_of(one) and one.entity_id not in newer_than], tied)
-
-
-def _by_equal_name(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """Of the entities with this very name the one with the tie or origin that was said.
-
-    For a name without tie and origin: the only entity, or the only one without tie and origin.
-    """
-    called = [one for one in known if asked.name.key in names_of(one)]
-    meant = called
-    if asked.marks:
-        marked = [one for one in called if not marks_of(one).isdisjoint(asked.marks)]
-        meant = marked or (called if len(called) == 1 else [])
-    elif len(called) > 1:
-        meant = [one for one in called if not marks_of(one)]
-    own = [one for one in meant if one.aliases and one.aliases[0].key.partition(" (")[0] == asked.name.key]
-    return Rung("exact" if own else "alias", meant, called)
-
-
-def _by_tie_alone(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """The only entity that is known by the tie and has no name yet: "my wife", after "my wife Ana" was said."""
-    nameless = [one for one in _tied(asked, known) if not names_of(one)]
-    return Rung("tie", [] if asked.name.is_new else nameless, nameless)
-
-
-def _by_similar_name(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """The only person with a longer or shorter name ("Ana", "Ana Keller"), or a short form of it ("Bob", "Robert")."""
-    kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
-    relations = {
-        one.entity_id: {relation_of_names(asked.name.key, name) for name in names_of(one)}
-        for one in known
-        if one.type in kinds
-    }
-    meant = [one for one in known if relations.get(one.entity_id, set()) & {"part", "form"}]
-    possible = meant + [one for one in known if "doubtful" in relations.get(one.entity_id, ()) and one not in meant]
-    is_part = any("part" in relations[one.entity_id] for one in meant)
-    return Rung("prefix" if is_part else "diminutive", meant if meant == possible else [], possible)
-
-
-def _by_misspelling(asked: AskedName, known: Sequence[KnownEntity], _: EntityRegistry) -> Rung:
-    """The only entity of this very type whose name is clearly this one, misspelled.
-
-    Entities with a doubtful likeness are possible twins; so is each where one of the two types is unknown.
-    """
-    likeness = {one.entity_id: likeness_of(asked.name.untitled, asked.kind, one) for one in known}
-    near = [one for one in known if likeness[one.entity_id] is not None]
-    typed = [one for one in near if one.type == asked.kind]
-    return Rung("fuzzy", typed if all(likeness[one.entity_id] == "same" for one in typed) else [], near)
-
-
-def _by_meaning(asked: AskedName, known: Sequence[KnownEntity], registry: EntityRegistry) -> Rung:
-    """Possible twins alone: the names of two things can be as near in meaning as two names of one."""
-    near = registry.of_meaning(asked.name, asked.kind)
-    return Rung("new", [], [one for one in known if one in near])
-
-
-_LADDER: Final = (_by_equal_name, _by_tie_alone, _by_similar_name, _by_misspelling, _by_meaning)
-"""The steps for a proper name, the surest first."""
-
-
-def _tied(asked: AskedName, known: Sequence[KnownEntity]) -> list[KnownEntity]:
-    return [one for one in known if asked.tie_key in one.keys("tie")] if asked.tie_key else []
-
-
 NameAnswers = Mapping[str, AnsweredName]
 """The answers of a model about the names of one turn, by the keys of the names as they were said."""
 
@@ -487,20 +460,13 @@ MAX_NEW_ENTITIES: Final = 100
 """How many entities one source may add; names beyond them are not linked."""
 
 
-class ResolvedName(NamedTuple):
-    """A name, and the entity that was found for it, before it is recorded."""
-
-    asked: AskedName
-    finding: FoundEntity
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedAlias:
-    """A new alias of a known entity, and how the entity was found."""
+class AddedAlias(NamedTuple):
+    """A new alias of a known entity, how the entity was found, and the words that say it: "my wife Ana" of "Ana"."""
 
     entity_id: UUID
     alias: Alias
     finding: FoundEntity
+    said: str
 
 
 class ProposedMerge(NamedTuple):
@@ -532,25 +498,25 @@ class NameResolver:
 
     def entity_of(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
         """The entity of a name, registered where it is new; None where the source adds too many entities."""
-        resolved = self.find(name, kind)
-        entity_id = self.record(resolved)
-        return None if entity_id is None else (entity_id, resolved.finding)
+        asked, finding = self.find(name, kind)
+        entity_id = self.record(asked, finding)
+        return None if entity_id is None else (entity_id, finding)
 
-    def find(self, name: SpokenName, kind: EntityType) -> ResolvedName:
+    def find(self, name: SpokenName, kind: EntityType) -> tuple[AskedName, FoundEntity]:
         """The entity of a name. Of what the name itself means nothing is recorded; the owner of its tie is."""
         if name.is_bare and kind not in {*BEINGS, "other"}:  # a brand called Boss
             name = SpokenName(text=name.text, name=name.text)
         kind = TIE_TYPES[name.tie] if name.tie else kind
         owner_id = self.owner_of(name) if name.tie is not None else None
         asked = AskedName(name, kind, f"{name.tie} of {owner_id}" if owner_id else None)
-        return ResolvedName(asked, find_by_answer(name, find_entity(asked, self.registry), self.answers, self.registry))
+        return asked, find_by_answer(name, find_entity(asked, self.registry), self.answers, self.registry)
 
-    def record(self, resolved: ResolvedName) -> UUID | None:
-        """Give the found entity the name as an alias, or register a new entity with it.
+    def record(self, asked: AskedName, finding: FoundEntity, said: str = "") -> UUID | None:
+        """Give the found entity the name as an alias, or register a new entity with it; `said` is a name that it has.
 
         None where the source adds too many entities, and for a bare tie ("girlfriend") of nobody known.
         """
-        (name, kind, tie_key), finding = resolved
+        name, kind, tie_key = asked
         if name.is_bare:
             return finding.entity.entity_id if finding.entity else None
         if finding.entity is not None:
@@ -558,18 +524,18 @@ class NameResolver:
         aliases = []
         if name.name is not None and name.key:
             key = key_with_origin(name.key, name.origin)
-            vector = self.registry.vector_of(name, kind)
+            vector = self.registry.vectors.vector_of(name, kind)
             aliases.append(Alias(text=name.text if name.origin else name.name, key=key, vector=vector))
         if tie_key is not None:
             aliases.append(Alias(text=name.text, kind="tie", key=tie_key))
-        entity_id = self.record_aliases(finding, name.name or name.text, kind, aliases)
+        entity_id = self.record_aliases(finding, name.name or name.text, kind, aliases, said or name.text)
         is_in_doubt = finding.entity is None and finding.compared and not (name.is_another or name.is_new)
         if entity_id is not None and is_in_doubt:
             self.doubtful[entity_id] = name
         return entity_id
 
     def record_aliases(
-        self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias]
+        self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias], said: str = ""
     ) -> UUID | None:
         """Add aliases to the found entity, or register a new one with them. None where the source adds too many."""
         if finding.entity is not None:
@@ -578,13 +544,13 @@ class NameResolver:
                 self.types[entity.entity_id] = kind
                 self.registry.add(entity.model_copy(update={"type": kind}))
             for alias in aliases:
-                self.add_alias(entity.entity_id, alias, finding)
+                self.add_alias(entity.entity_id, alias, finding, said)
             return entity.entity_id
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
         return self._register(name, kind, aliases, finding)
 
-    def add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity) -> None:
+    def add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity, said: str = "") -> None:
         """Add an alias, unless readers see that the entity has it.
 
         A name that another entity has stays with that entity; several entities may share a tie ("my brother"), and a
@@ -606,7 +572,17 @@ class NameResolver:
         self.registry.add_alias(entity_id, alias)
         if alias.kind == "name" and finding.step == "model" and finding.compared:
             return
-        self.added.append(AddedAlias(entity_id=entity_id, alias=alias, finding=finding))
+        self.added.append(AddedAlias(entity_id, alias, finding, said or alias.text))
+
+    def add_tie(self, tie: str, owner: str, owner_id: UUID, entity_id: UUID) -> None:
+        """Let "my wife" mean of whom a fact says so: "Ana is my wife"; a predicate that is no tie adds nothing."""
+        key, entity = f"{tie} of {owner_id}", self.registry[entity_id]
+        if entity_id in self.doubtful or TIE_TYPES.get(tie) not in BEINGS:
+            return
+        if key not in entity.as_shown.keys("tie"):
+            whose = "my" if self.context.is_user(owner) else f"{owner}'s"
+            alias = Alias(text=f"{whose} {tie.replace('_', '-')}"[:MAX_NAME], kind="tie", key=key)
+            self.add_alias(entity_id, alias, FoundEntity(entity=entity, step="tie"))
 
     def owner_of(self, name: SpokenName) -> UUID | None:
         """The owner of the tie in a name: who is named ("Tom's wife"), else the speaker. In "my wife's dog" the wife.
@@ -660,11 +636,6 @@ class NameResolver:
         known = next((one.entity_id for one in holders if one.entity_id not in self.new), None)
         self.unlinked.append(UnlinkedName(name=name, reason="name_taken", entity_id=known))
 
-    def report_doubt(self, name: str, compared: Iterable[KnownEntity]) -> None:
-        """Report an alias that was stated for one of several entities: a person may give it to one."""
-        known = tuple(one.entity_id for one in compared if one.entity_id not in self.new)
-        self.unlinked.append(UnlinkedName(name=name, reason="in_doubt", compared=known))
-
     def propose_stated_merge(self, into_id: UUID, merged_id: UUID, words: str) -> None:
         """Propose to merge two known entities that these words state to be one; the user is always the target."""
         into, merged = self.registry[into_id], self.registry[merged_id]
@@ -693,40 +664,3 @@ class NameResolver:
         self.new[entity_id] = entity, finding
         self.registry.add(entity)
         return entity_id
-
-
-class NoNameError(ValueError):
-    """The given text is no name of one entity; the message says why, and what to give."""
-
-
-def given_alias(name: str, registry: EntityRegistry, context: NameContext) -> Alias:
-    """The alias that a person gives: a name, a name with an origin ("Tom from work"), or a tie ("my wife").
-
-    Raises `NoNameError`.
-    """
-    spoken = read_name(name)
-    if spoken is None or not (spoken.tie or spoken.key) or is_user_word(name):
-        raise NoNameError(f"{name!r} names nobody: give a name")
-    if spoken.tie is None:
-        return Alias(text=spoken.text, key=key_with_origin(spoken.key, spoken.origin))
-    if spoken.name is not None:
-        raise NoNameError(f"{name!r} is a tie and a name: give one of them")
-    return Alias(text=spoken.text, kind="tie", key=f"{spoken.tie} of {_owner_id(spoken.owner, registry, context)}")
-
-
-def _owner_id(owner: str | None, registry: EntityRegistry, context: NameContext) -> UUID:
-    """The owner of a given tie: the user, or the only entity of a name."""
-    if context.is_user(owner):
-        if (user := registry.user()) is None:
-            raise NoNameError("the user is not known as an entity yet, so nobody is anything to them: give a name")
-        return user.entity_id
-    spoken = read_name(owner or "")
-    owners = [one for one in registry if spoken is not None and spoken.key in names_of(one)]
-    if len(owners) != 1:
-        raise NoNameError(f"{len(owners)} entities are called {owner!r}: give a name, or first tell them apart")
-    return owners[0].entity_id
-
-
-def holders(alias: Alias, registry: EntityRegistry) -> list[KnownEntity]:
-    """The entities that readers see with this very alias."""
-    return [entity for entity in registry if alias.key in entity.as_shown.keys(alias.kind)]

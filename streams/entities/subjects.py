@@ -2,20 +2,20 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import product
-from typing import Protocol
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery, PendingCase
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.resolver import names_of
 from mnemolog.streams.text.differences import EntityRelation, compare_subjects
+
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.facts import CandidateFinder
 
 
 def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> EntityRelation | None:
@@ -86,15 +86,6 @@ def with_subject_relations(
     return envelope.model_copy(update={"facts": tuple(facts)})
 
 
-class EntityFactReader(Protocol):
-    """Reads facts of entities in one round trip; it waits while Postgres is unavailable."""
-
-    async def facts_of_entities(
-        self, scope: Scope, requests: Sequence[EntityFactsQuery], *, at: datetime
-    ) -> Sequence[tuple[Candidate, ...]]:
-        """Per request the newest active facts with its key, in exactly `scope` and about its entity; bounded."""
-
-
 @dataclass(frozen=True, slots=True)
 class EntityCandidates:
     """Adds known facts with the key of a new fact that are about the same entity under another name.
@@ -103,7 +94,7 @@ class EntityCandidates:
     facts of the keys are candidates already, or the entities have one name.
     """
 
-    facts: EntityFactReader
+    facts: "CandidateFinder"
 
     async def add(self, envelope: MatchedFacts, found: TurnEntities | None, rules: EffectivePolicy) -> MatchedFacts:
         if found is None or envelope.scope is None:

@@ -207,6 +207,7 @@ def alias_relations(
 MAX_FACTS = 100
 HINT_OF_CHANGE: Final[Mapping[str, ActionHint]] = {"new": "new", "changed": "update", "ended": "retract"}
 """What a model is asked for, and what a fact has."""
+_ASKED: Final = frozenset({"line", "about", "slot", "change", "names"})
 _KINDS: Final[Mapping[str, ImportanceCategory]] = {
     "identity": "biographical_milestone",
     "relationship": "relationship_change",
@@ -291,6 +292,8 @@ def _with_fields(item: Any, lines: Sequence[str]) -> Any:
     fact.setdefault("certainty", "speculation" if change == "unsure" else "explicit")
     if isinstance(names := item.get("names"), str):
         fact.setdefault("entities", [*_entities_of(names)])
+    if not _ASKED & item.keys():  # rules and the former form leave out empty lists, and nothing is to be worked out
+        fact.setdefault("relations", [])
     return fact
 
 

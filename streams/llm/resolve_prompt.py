@@ -16,6 +16,7 @@ from pydantic import BeforeValidator
 
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ask import (
     Line,
@@ -365,17 +366,37 @@ def _decision_of(conflict: NumberedConflict, said: Mapping[int, str], subject: N
 def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> str:
     """The answer about two facts, but where their words tell that it is another one.
 
-    A denial of just what a known fact says ends that. A statement about somebody or something else ends nothing.
+    A denial of just what a known fact says ends that, and so does the change of a slot that holds one value. What is
+    said of somebody or something else ends nothing.
     """
     if answer != "both" and is_of_another(fact, known, names):
         return "both"
+    is_other_value = _fills_slot_anew(fact, known)
     if answer not in ("ended", "mistake"):
-        return "ended" if fact.certainty not in DOUBTFUL and is_denial(fact, known, names) else answer
+        is_changed = answer != "both" and is_other_value and (fact.action_hint == "update" or _tells_change(fact))
+        is_ended = fact.certainty not in DOUBTFUL and (is_changed or is_denial(fact, known, names))
+        return "ended" if is_ended else answer
     if texts_equivalent(fact.text, known.text):
         return "same"
     if _denies_another_value(fact, known):
         return "both"
-    return "ended" if _tells_change(fact) else answer
+    if _tells_change(fact):
+        return "ended"
+    return answer if answer == "ended" or is_other_value or _corrects(fact, known) else "both"
+
+
+def _fills_slot_anew(fact: ExtractedFact, known: Candidate) -> bool:
+    """Whether two facts have one slot that holds one value, and other values: no detail of one another."""
+    values = [{*read(one.value or "").stems} for one in (fact, known)]
+    return fact.key == known.key and is_single_valued(known.key) and all(values) and values[0].isdisjoint(values[1])
+
+
+def _corrects(fact: ExtractedFact, known: Candidate) -> bool:
+    """Whether a statement denies something, or has other amounts: "likes tea" takes back no "likes coffee"."""
+    own = read(fact.text)
+    return bool(
+        own.negations or read(fact.excerpt).negations or (own.claimed and read(known.text).claimed - own.claimed)
+    )
 
 
 def _tells_change(fact: ExtractedFact) -> bool:

@@ -18,9 +18,10 @@ from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams.ends import heirs, same_value
 from mnemolog.streams.merges import known_candidate
-from mnemolog.streams.resolution.guards import StatementContext, last_held, predates, statement_confidence
+from mnemolog.streams.resolution.guards import StatementContext, is_plan, last_held, predates, statement_confidence
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import differences, same_terms, subjects_differ, texts_equivalent
+from mnemolog.streams.text.tokens import words_of
 
 MAX_ENDED_CANDIDATES: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is compared with."""
@@ -125,13 +126,29 @@ def _tells_anew(matched: MatchedFact, known: Candidate, rules: TurnRules) -> boo
 def _tells_other_event(fact: ExtractedFact, known: Candidate, rules: TurnRules) -> bool:
     """Whether a fact names another time than a known one, and both are not one value of a slot, which goes on.
 
-    A known fact without a time is of the time when it was last said, or of one before.
+    A known fact without a time is of the time when it was last said, or before. A plan for a later day is another one.
     """
     if fact.event_time is None or fact.event_time == known.event_time:
         return False
     if known.event_time is None and fact.event_time <= last_held(known):
         return False
-    return not (same_value(fact, known) and rules.slot_relation(fact, known) == "same")
+    is_one_value = same_value(fact, known) and rules.slot_relation(fact, known) == "same"
+    return postpones(fact, known) or not is_one_value
+
+
+def postpones(fact: ExtractedFact, known: Candidate) -> bool:
+    return fact.event_time is not None and is_plan(known) and fact.event_time > known.true_from
+
+
+def is_no_repetition(fact: ExtractedFact, known: Candidate, rules: TurnRules) -> bool:
+    """Whether a statement says something else than a known fact, although a model calls them the same.
+
+    It postpones a plan; or they differ in the capitals of names alone ("turkey", "Turkey"), and the key may hold both.
+    """
+    if postpones(fact, known):
+        return True
+    has_its_words = words_of(fact.text) == words_of(known.text) and not texts_equivalent(fact.text, known.text)
+    return has_its_words and not rules.holds_one(fact)
 
 
 def classify_late(
@@ -212,8 +229,7 @@ def conflicting_facts(matched: MatchedFact, rules: TurnRules) -> tuple[Candidate
     if fact.action_hint != "new":
         below = [known for known in candidates if thresholds.ending <= known.similarity < thresholds.conflict]
         found += sorted(below, key=lambda known: -known.similarity)[:MAX_ENDED_CANDIDATES]
-    distinct = {known.fact_id: known for known in found}
-    return tuple(sorted(distinct.values(), key=lambda known: known.status == "ended"))
+    return tuple(sorted(dict.fromkeys(found), key=lambda known: known.status == "ended"))
 
 
 def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[MatchedFact, ...]:

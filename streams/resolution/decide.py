@@ -17,6 +17,7 @@ from mnemolog.streams.resolution.classify import (
     Obsolete,
     TurnState,
     conflicting_facts,
+    is_no_repetition,
 )
 from mnemolog.streams.resolution.events import (
     NOT_ASKED,
@@ -101,7 +102,9 @@ def _decide_conflict(builder: EventBuilder, llm_decision: LlmDecision) -> Sequen
     return _apply_llm_decision(builder, llm_decision)
 
 
-def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
+def _apply_llm_decision(  # noqa: PLR0911 - one return a verdict
+    builder: EventBuilder, llm_decision: LlmDecision
+) -> Sequence[MemoryEvent]:
     reply, targets = llm_decision.reply, builder.state.open_facts(llm_decision.targets)
     if reply.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # these say nothing about a pending fact
         targets = tuple(known for known in targets if known.status == "active")
@@ -120,6 +123,9 @@ def _apply_llm_decision(builder: EventBuilder, llm_decision: LlmDecision) -> Seq
             return (add_as_history(builder, outdated, llm_decision),)
         case "KEEP":
             repeated = max(targets, key=lambda known: (known.value == builder.fact.value, known.similarity))
+            if repeated.status == "active" and is_no_repetition(builder.fact, repeated, builder.context.rules):
+                fields = builder.event_fields(decision)
+                return (FactsRelated(**fields, targets=(repeated.fact_id,), fact=builder.new_fact()),)
             return repetition_events(builder, repeated, decision, raises_confidence=True)
         case "EXTEND" | "SIMILAR":
             kind = FactExtended if reply.verdict == "EXTEND" else FactsRelated

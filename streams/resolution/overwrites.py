@@ -215,7 +215,8 @@ def _in_place_of_held(
         open_ids = state.open_ids(held.targets)
         # What a held statement was to take back, as the statement of an end, does not speak against another one.
         statements_of_ends = {one.fact_id for one in state.compared_facts(open_ids) if one.action_hint == "retract"}
-        open_ids = tuple(one for one in open_ids if one not in statements_of_ends)
+        rejected = {one.fact_id for one in targets}
+        open_ids = tuple(one for one in open_ids if one not in statements_of_ends | rejected)
         challenged = state.compared_facts(open_ids)
         if not open_ids:
             continue

@@ -15,7 +15,7 @@ from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
 from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.merges import candidate_of, says_more
-from mnemolog.streams.resolution.classify import TurnState, conflicting_facts
+from mnemolog.streams.resolution.classify import TurnState, conflicting_facts, is_no_repetition
 from mnemolog.streams.resolution.events import (
     DecisionContext,
     EventBuilder,
@@ -143,6 +143,7 @@ def _resolution_events(
             yield resolved(cleared, decision, action="keep_both")
         case "KEEP":
             is_more = says_more(unresolved, unresolved.authority, unresolved.metadata, targets[0])
+            is_more = is_more or is_no_repetition(builder.fact, targets[0], builder.context.rules)
             yield resolved(cleared, decision, action="keep_both" if is_more else "keep_old")
         case "REPLACE":
             yield resolved(cleared, decision, offset=offset, action="replace", ended_at=ended_at)

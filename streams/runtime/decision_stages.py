@@ -143,8 +143,7 @@ class DecisionStages:
             commands=CommandParts(
                 handle=CommandHandler(
                     facts=facts,
-                    events=facts,
-                    entities=EntityCommandHandler(entities, entities),
+                    entities=EntityCommandHandler(entities),
                     clock=self._clock,
                     max_commit_bytes=MAX_COMMIT_BYTES,
                 ),

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Final
 from uuid import UUID
 
+from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import MAX_ITEMS, Command, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.facts import MatchedFact, Original, PromotedFrom
@@ -15,7 +16,7 @@ from mnemolog.schemas.ids import follow_up_id, is_follow_up_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.stored import PromotableFact, PromotableFacts
-from mnemolog.streams.commands.context import CommandRefusedError, Fault, PromotionReader, raise_for_faults
+from mnemolog.streams.commands.context import CommandRefusedError, Fault, raise_for_faults
 from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.entities.linker import EntityLinker
 from mnemolog.streams.entities.links import TurnEntities
@@ -33,7 +34,7 @@ MAX_PROMOTED_BYTES: Final = 256 * 1024
 class Promoter:
     """Carries out promote commands. A commit takes `max_commit_bytes`; what is more goes into a follow-up."""
 
-    facts: PromotionReader
+    facts: FactStore
     linker: EntityLinker
     match_stage: MatchStage
     turn_decider: TurnDecider

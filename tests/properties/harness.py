@@ -32,12 +32,8 @@ from tests.support.builders.commits import MODEL, vector
 
 TOPIC: Final = "conversation_turns"
 HISTORIES_BETWEEN_CLEANINGS: Final = 25
-NEARNESS: Final = {"near": 0.8, "twin": 0.99, "alike": 0.9, "far": 0.0}
-"""By the first word of a search text: the share of its vector that all texts of its key have in common.
-
-Twins are nearer than the threshold of duplicates: only numbers and names tell them apart. Texts that are alike are
-nearer than that of near duplicates in one turn.
-"""
+NEARNESS: Final = {"near": 0.8, "far": 0.0}
+"""By the first word of a search text: the share of its vector that all texts of its key have in common."""
 _AXES: Final = 512
 _KEYS: Final = ("home_city", "employer", "pet", "drink", "allergy", "other")
 

@@ -7,9 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from mnemolog.projections.context import lasting_facts
+from mnemolog.projections.queries.diff import diff
 from mnemolog.projections.queries.explain import history
 from mnemolog.projections.queries.facts import FACT_SECTIONS, facts, profile, published_profile
 from mnemolog.projections.queries.pending import pending
+from mnemolog.projections.queries.quality import decision_quality
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import (
     CommandPayload,
@@ -202,6 +204,7 @@ class Player:
                 yield _differ("confidence", seen & sure, sure)
             yield await self._context_fault(conn, truth)
             yield await self._history_fault(conn, truth, listed)
+            yield await self._report_fault(conn, truth)
             waiting = [read(one.fact.text, one.fact.subject) for one in await pending(conn, self._scope, now)]
             waits = {(one.topic, _kind(one)) for one in waiting if one}
             if fault := _differ("pending", waits, truth.waiting()):
@@ -229,6 +232,19 @@ class Player:
             if known and (missing := {told.source for told in known.told if told.source in turns} - named):
                 return f"the history of {one.text!r} lacks {sorted(missing)}"
         return None
+
+    async def _report_fault(self, conn: Any, truth: Truth) -> str | None:
+        """What became true names nothing that was taken back; what a person rejected counts as a wrong overwrite."""
+        since, until = on_day(-200), self._harness.now + timedelta(days=1)
+        steps = self._history.steps
+        rejected = sum(isinstance(one, Order) and one.kind == "reject" for one in steps)
+        if rejected and not any(isinstance(one, Order) and one.kind == "undo" for one in steps):
+            counted = (await decision_quality(conn, self._scope, since, until)).overwrites
+            if sum(one.rejected for one in counted) < rejected:
+                return f"quality: fewer than {rejected} overwrites were rejected"
+        changes = (await diff(conn, self._exact, since, until, axis="true")).in_order
+        named = {said.topic for _, one in changes if one.fact_id and (said := read(one.text or "")) and said.holds}
+        return _differ("diff", named & truth.taken_back(), set())
 
     async def _profile_faults(self, conn: Any, truth: Truth) -> Any:
         """What the profile of the present and the published one show that is not so now, or was not so then."""

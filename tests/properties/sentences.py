@@ -20,9 +20,6 @@ SUBJECTS: Final = {
     "user": (None, "the user", NAME, "der Nutzer", "l'utilisateur", "el usuario"),
     "Tom": ("Tom",),
     "Bob": ("Bob",),
-    "Ida": ("Ida",),
-    "Jon": ("Jon",),
-    "Leo": ("Leo",),
 }
 """Whom a sentence names, by the person that it is about."""
 TIES: Final = {"my wife": "spouse", "my colleague": "colleague"}

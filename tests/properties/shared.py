@@ -36,7 +36,9 @@ async def check_shared(_harness: Harness, random: Random) -> None:
     """Divide a reply to some turns, right or with facts under the numbers of other turns: each gets its own or asks."""
     said = random.sample(TALK, random.randint(2, 4))
     numbers = list(range(1, len(said) + 1))
-    if len({answer for _, answer, _ in said}) == len(said) and random.random() < 0.7:
+    if len({answer for _, answer, _ in said}) < len(said):  # swapped ones cannot be told apart
+        numbers = random.choice([numbers, [random.choice(numbers)] * len(said)])
+    elif random.random() < 0.7:
         numbers = [random.choice(numbers) for _ in said]
     check_division(said, numbers)
 

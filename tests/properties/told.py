@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, get_args
 
 from tests.properties.sentences import SLOTS, SUBJECTS, Form, Meaning, Slot
 from tests.properties.steps import START, Kind, Order, Said, Step, Turn, on_day
-from tests.properties.truth import Statement, Truth, effects, is_echo, truth_after
+from tests.properties.truth import Statement, Truth, effects, truth_after
 
 Feature = Literal[
     "end", "denial", "plan", "term", "detail", "again", "doubt", "late", "people", "greedy", "several", "corrected",
@@ -24,6 +24,7 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("end", "again"),
     ("end", "again", "people", "greedy"),
     ("plan", "detail", "timer"),
+    ("plan", "detail"),
     ("term", "again", "timer"),
     ("term", "greedy"),
     ("again", "several"),
@@ -43,6 +44,7 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("delete", "undo", "end"),
     ("edit", "undo", "delete"),
     ("import", "again", "end"),
+    ("run", "immutable"),
     ("run", "end", "immutable"),
     ("publish", "delete", "edit", "detail"),
     ("corrected", "several"),
@@ -116,16 +118,13 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             is_open = any(one.source == step.of for one in truth.held())
             return is_open and (step.kind == "reject" or len(truth.held()) == 1)
         case "undo":
-            return any(one.name == step.of and not (isinstance(one, Turn) and is_only_echo(one)) for one in before)
+            named = [one for one in before if one.name == step.of]
+            echoes = (isinstance(one, Turn) and {said.text for said in one.said} <= {*one.recalled} for one in named)
+            return bool(named) and not any(echoes)
         case "promote":
             return truth.run is not None
         case _:
             return True
-
-
-def is_only_echo(turn: Turn) -> bool:
-    """Whether a turn says nothing but what memory said before it."""
-    return all(any(is_echo(one, text) for text in turn.recalled) for one in turn.said)
 
 
 def is_plain(said: Said) -> bool:
@@ -223,7 +222,7 @@ class _Teller:
             self._now,
             self._now + late,
             tuple(said),
-            immutable=self._has("immutable", 0.4),
+            immutable=self._has("immutable", 0.7 if in_run else 0.4),
             in_run=in_run,
             ahead=self._has("ahead"),
             recalled=self._recalled() if self._has("recalled") else (),
@@ -268,6 +267,10 @@ class _Teller:
             options = list(_options(truth, person, slot, self._now))
         forms = {frozenset(_names(one)): one for one in self._random.sample(options, len(options))}
         allowed = [forms[names] for names in sorted(forms, key=sorted) if names <= self._forms]
+        ending = {one.topic for one in truth.open() if one.ends}
+        more = [one for one in options if one.details and one.holds and one.topic in ending]
+        if more and "detail" in self._forms and self._random.random() < 0.6:
+            return self._random.choice(more)
         return self._random.choice(allowed) if allowed else None
 
     def _said(self, truth: Truth, meaning: Meaning) -> Said:

@@ -23,15 +23,22 @@ THEMES: Final[tuple[tuple[Kind | None, ...], ...]] = (
     (None,),
     (None, None, "undo"),
     (None, None, "merge", "undo"),
+    (None, None, "merge", "split", "split"),
     (None, "merge", "split", "undo"),
     (None, None, "split"),
-    (None, None, "merge", "forget"),
+    (None, "merge", "forget"),
     (None, None, None, "confirm", "reject", "reject", "undo"),
     (None, None, "rename", "call", "merge", "split"),
     (None, None, "delete", "summarise", "undo"),
     (None, None, "forget", "merge", "delete", "undo"),
 )
 """What happens in a history; None is a turn."""
+SCENES: Final[tuple[tuple[Kind | None, ...], ...]] = (
+    (None, None, None, "reject", "undo", None, None),
+    (None, None, "split", "merge", "undo", None),
+    (None, None, "merge", "forget", None, None),
+)
+"""What happens one after the other in some histories."""
 
 
 def drawn_people(random: Random) -> History:
@@ -86,8 +93,9 @@ class _Teller:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._names = random.choice(CIRCLES)
-        self._ties = random.sample(sorted(TIES), random.choice([0, 1, 1, 2]))
-        self._kinds = random.choice(THEMES)
+        self._ties = random.sample(sorted(TIES), random.choice([0, 1, 1, 1, 2]))
+        self._scene = list(random.choice(SCENES)) if random.random() < 0.3 else []
+        self._kinds = tuple(self._scene) or random.choice(THEMES)
         self._slots = random.sample(SLOTS[:3], 3 if "forget" in self._kinds else random.choice([1, 1, 2]))
         self.steps: list[Step] = []
 
@@ -95,7 +103,9 @@ class _Teller:
         people = people_after(self.steps)
         kind = self._random.choice(self._kinds) if self.steps else None
         decided = any(self._was_decided_on(one, people) and self._is_undoable(one, people) for one in people.told)
-        if self._random.random() < 0.6:
+        if self._scene:
+            kind = self._scene.pop(0)
+        elif self._random.random() < 0.6:
             kind = "undo" if decided and "undo" in self._kinds else "reject" if people.pending() else kind
         step = self._turn(people) if kind is None else self._order(kind, people)
         if step is not None and is_possible(self.steps, step):
@@ -121,7 +131,10 @@ class _Teller:
         known = people.known().values()
         nameless = sorted({one.key for names in known if all(one.is_tie for one in names) for one in names})
         untied = sorted({names[0].text for names in known if names and not any(one.is_tie for one in names)})
-        if nameless and untied and self._random.random() < 0.4:
+        undone = [one.words for one in people.told if one.proposed and not one.holds]
+        if undone and self._random.random() < 0.6:
+            return self._random.choice(undone)
+        if nameless and untied and self._random.random() < 0.6:
             return f"{self._random.choice(nameless)} {self._random.choice(untied)}"
         name = self._random.choice(self._names)
         tie = self._random.choice(["", *self._ties])
@@ -146,7 +159,9 @@ class _Teller:
 
     def _about(self, order: Order, known: Sequence[str], people: People) -> Order | None:  # noqa: PLR0911 -- as above
         nameless = [one for one in known if all(name.is_tie for name in people.known()[one])]
-        who = self._random.choice(nameless if nameless and self._random.random() < 0.4 else known)
+        changed = [one for one in known if one.startswith("c") or len(people.one_with(one)) > 1]  # split off, or merged
+        likely = {"split": nameless, "merge": changed, "forget": changed}.get(order.kind)
+        who = self._random.choice(likely if likely and self._random.random() < 0.6 else known)
         others, facts = [one for one in known if one != who], sorted(people.open_facts() & people.fact_names(who))
         called, names = self._random.choice(self._names), people.shown_names()[who]
         match order.kind:
@@ -184,7 +199,8 @@ class _Teller:
         while isinstance(first.step, Order) and first.step.kind == "undo":
             first = by_name[first.step.of or ""]
         later = people.told[people.told.index(told) + 1 :]
-        if not told.holds or any(isinstance(one.step, Order) and one.step.of == told.name for one in later):
+        undone = {one.step.of for one in later if isinstance(one.step, Order) and one.step.kind == "undo"}
+        if not told.holds or told.name in undone:
             return False
         if isinstance(first.step, Order) and (first.step.kind == "split" or not first.step.facts):
             return True

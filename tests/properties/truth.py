@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from tests.properties.sentences import Meaning, read
+from tests.properties.sentences import Meaning
 from tests.properties.steps import START, Order, Said, Step, Topic, Turn
 
 HIGH_RISK: Final = ("identity", "health", "finance")
@@ -160,7 +160,7 @@ class Truth:
             self.run.take(replace(turn, in_run=False))
             return
         for said in turn.said:
-            if not any(is_echo(said, text) for text in turn.recalled):
+            if said.text not in turn.recalled:  # memory that the application put before the model
                 self._add(Statement(said, turn.at, turn.name, human=turn.immutable))
 
     def _add(self, new: Statement) -> None:
@@ -288,13 +288,6 @@ class Truth:
         for one in self.run.statements:
             if one.state == "told" and (id(one) in kept or not one.meaning.holds):
                 self._add(replace(one, source=order.name))
-
-
-def is_echo(said: Said, recalled: str) -> bool:
-    """Whether a sentence only repeats a text of memory that the application put before the model."""
-    known = read(recalled)
-    is_known = known is not None and (known.topic, known.form) == (said.meaning.topic, said.meaning.form)
-    return said.text == recalled or (said.short and is_known)
 
 
 def claims_of(known: Iterable[Meaning | Episode]) -> set[Claim]:

@@ -820,20 +820,6 @@ COMMENT ON FUNCTION summary_of_entity IS
 
 -- Relations between entities.
 
-CREATE OR REPLACE FUNCTION relation_strength(
-    stated text, evidence uuid [], believed_at timestamptz DEFAULT NULL
-) RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-SELECT 1 - (1 - CASE relation_strength.stated WHEN 'strong' THEN 0.8 WHEN 'medium' THEN 0.6 ELSE 0.4 END)
-    * power(0.75::double precision, greatest(sum(known.mention_count), 1) - 1)
-FROM unnest(relation_strength.evidence) AS said (fact_id)
-CROSS JOIN LATERAL fact_known_at(said.fact_id, relation_strength.believed_at) AS known;
-END;
-COMMENT ON FUNCTION relation_strength IS
-'How strong a relation is, 0 to 1, by how it is stated and how often its evidence was said: 0.8 where a fact says it, as '
-'in Arandu''s relationship tracking, 0.6 in passing and 0.4 where it is suggested (the steps of its confidence levels); each '
-'further statement takes a quarter of the way to 1, as a confirmation does for confidence.';
-
 CREATE OR REPLACE VIEW current_evidence AS
 SELECT said.relation_id, said.fact_id, said.strength, said.ended_at, said.event_id, said.recorded_at
 FROM relationship_evidence AS said
@@ -850,7 +836,7 @@ CREATE OR REPLACE FUNCTION shown_relations(
     object text,
     is_mirror boolean,
     is_active boolean,
-    strength text,
+    strength double precision,
     since timestamptz,
     until timestamptz,
     recorded_at timestamptz,
@@ -924,9 +910,16 @@ said AS (
     CROSS JOIN LATERAL fact_known_at(carried.fact_id, shown_relations.believed_at) AS fact
 ),
 
+ended AS MATERIALIZED ( -- few of all
+    SELECT said.subject_id, said.predicate, said.object_id, said.ended_at, said.said_at
+    FROM said
+    WHERE said.ended_at IS NOT NULL AND said.is_believed
+),
+
 evidence AS (
     SELECT
         said.*,
+        CASE said.strength WHEN 'strong' THEN 0.8 WHEN 'medium' THEN 0.6 WHEN 'weak' THEN 0.4 END AS stated,
         ending.ended_at AS over_at,
         coalesce(
             said.strength IS NOT NULL AND said.is_believed
@@ -937,28 +930,22 @@ evidence AS (
     FROM said
     CROSS JOIN LATERAL (
         SELECT min(greatest(over.ended_at, said.true_from)) AS ended_at
-        FROM said AS over
+        FROM ended AS over
         WHERE over.subject_id = said.subject_id AND over.predicate = said.predicate AND over.object_id = said.object_id
-            AND over.is_believed
-            AND (
-                over.ended_at >= said.true_from
-                OR (over.ended_at IS NOT NULL AND said.event_time IS NULL AND over.said_at > said.said_at)
-            )
+            AND (over.ended_at >= said.true_from OR (said.event_time IS NULL AND over.said_at > said.said_at))
     ) AS ending
 )
 
 SELECT
-    r.subject_id, subject.shown_name, r.predicate, r.object_id, object.shown_name, r.is_mirror, r.is_active, r.strength,
+    r.subject_id, subject.shown_name, r.predicate, r.object_id, object.shown_name, r.is_mirror, r.is_active,
+    1 - (1 - r.stated) * power(0.75::double precision, greatest(told.times, 1) - 1),
     r.since, r.until, r.recorded_at, r.ordinal, r.evidence, r.endings
 FROM (
     SELECT
         found.subject_id, found.predicate, found.object_id,
         bool_and(found.is_mirror) AS is_mirror,
         bool_or(found.counts) AS is_active,
-        (ARRAY['strong', 'medium', 'weak'])[coalesce(
-            min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength)) FILTER (WHERE found.counts),
-            min(array_position(ARRAY['strong', 'medium', 'weak'], found.strength))
-        )] AS strength,
+        coalesce(max(found.stated) FILTER (WHERE found.counts), max(found.stated)) AS stated,
         min(found.true_from) FILTER (WHERE found.strength IS NOT NULL AND found.is_believed) AS since,
         CASE WHEN NOT bool_or(found.counts) THEN
             max(coalesce(least(found.over_at, found.true_to), found.over_at, found.true_to))
@@ -979,6 +966,11 @@ FROM (
 ) AS r
 CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = r.subject_id OFFSET 0) AS subject
 CROSS JOIN LATERAL (SELECT * FROM entities WHERE entities.entity_id = r.object_id OFFSET 0) AS object
+CROSS JOIN LATERAL (
+    SELECT sum(known.mention_count) AS times
+    FROM unnest(r.evidence) AS said_by (fact_id)
+    CROSS JOIN LATERAL fact_known_at(said_by.fact_id, shown_relations.believed_at) AS known
+) AS told
 WHERE subject.shown_name IS NOT NULL AND object.shown_name IS NOT NULL;
 END;
 COMMENT ON FUNCTION shown_relations IS
@@ -987,7 +979,8 @@ COMMENT ON FUNCTION shown_relations IS
 'names it in passing and is believed, and no other fact says that it is over. An end that was said later ends what was said '
 'without a time of its own, whenever it is dated. A fact that was merged counts as what it became, and entities are read '
 'through merges and splits as they are now. is_mirror: it was said in the other direction only. Readers see a relation that '
-'a fact states which was not taken back since, between entities that they see now.';
+'a fact states which was not taken back since, between entities that they see now. strength is 0.8 where a fact says it, 0.6 '
+'in passing, 0.4 where it is suggested (after Arandu), and a quarter nearer to 1 with each further statement.';
 
 CREATE OR REPLACE FUNCTION related_entities(to_entity uuid, most bigint) RETURNS TABLE (
     entity_id uuid,

@@ -19,7 +19,7 @@ PatchedPlaces = Sequence[tuple[Any, str, Any]]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault in words, the property that is tried first, and how to put it back.
+    """A fault in words, the property that looks for it, and how to put it back.
 
     `example` is a test that fails while it is back: so it is known that it is. Without one the property is the test.
     """

@@ -29,7 +29,7 @@ from mnemolog.streams.text import differences
 from mnemolog.streams.text import differences as subjects
 from mnemolog.streams.text.tokens import comparable_text
 from tests.properties import harness
-from tests.properties.faults.former import DECISIONS, QUERIES, REPLIES, STAGES, PatchedPlaces, fault
+from tests.properties.faults.former import DECISIONS, QUERIES, REPLIES, STAGES, UNIT, PatchedPlaces, fault
 
 
 @fault(
@@ -52,12 +52,10 @@ def history_of_another_person() -> PatchedPlaces:
 
     def of_anybody(matched: MatchedFact, *rest: Any) -> Any:
         subject = matched.fact.subject
-        ended = {
-            known: known.model_copy(update={"subject": subject})
+        candidates = tuple(
+            known.model_copy(update={"subject": subject}) if known.status == "ended" else known
             for known in matched.candidates
-            if known.status == "ended"
-        }
-        candidates = tuple(ended.get(known, known) for known in matched.candidates)
+        )
         return right(matched.model_copy(update={"candidates": candidates}), *rest)
 
     return [(turn, "classify_late", of_anybody)]
@@ -115,20 +113,6 @@ def confirmation_follows_successors() -> PatchedPlaces:
 
 
 @fault(
-    "resolve without targets ends everything that was near",
-    f"{DECISIONS}shown_facts.py::test_resolve_without_targets_concerns_what_the_model_was_shown",
-)
-def resolve_ends_all_that_was_near() -> PatchedPlaces:
-    near = """
-        SELECT (candidate ->> 'fact_id')::uuid AS fact_id
-        FROM memory_events AS happened
-        CROSS JOIN LATERAL jsonb_array_elements(happened.payload -> 'decision' -> 'candidates') AS candidate
-        WHERE happened.fact_id = %(fact_id)s::uuid AND happened.event = 'fact_added'
-    """
-    return [(FactStore, "QUERIES", {**FactStore.QUERIES, "conflict_of": SQL(near)})]
-
-
-@fault(
     "the words of a stale pending fact bring a second value",
     f"{DECISIONS}held_overwrites.py::test_equal_words_later_meet_what_is_active_by_then",
 )
@@ -183,18 +167,6 @@ def _without_ended(matched: MatchedFact) -> MatchedFact:
 
 
 @fault(
-    "what is settled later is told as the words of who spoke then",
-    f"{DECISIONS}shown_facts.py::test_a_conflict_that_is_settled_later_keeps_whose_words_it_is_about",
-)
-def later_question_takes_the_words() -> PatchedPlaces:
-    async def unread(self: Any, retries: Any, context: Any, *, at: Any) -> Any:
-        del self, at
-        return retries, context
-
-    return [(turn.TurnDecider, "_with_statements", unread)]
-
-
-@fault(
     "the user under two names is two people",
     f"{DECISIONS}subjects.py::test_a_conversation_comes_to_the_same_values_however_the_user_is_named",
 )
@@ -215,7 +187,7 @@ def subjects_by_their_words() -> PatchedPlaces:
 
 @fault(
     "a correction within a turn is held back",
-    f"{DECISIONS}self_correction.py::test_the_correction_holds_and_what_was_corrected_never_did",
+    f"{UNIT}decide.py::test_who_corrects_themselves_within_a_turn_is_believed",
 )
 def corrections_in_a_turn_are_held() -> PatchedPlaces:
     return [(EventBuilder, "own_ids", frozenset())]

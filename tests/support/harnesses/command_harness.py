@@ -54,7 +54,6 @@ class CommandHarness:
     def __init__(self, stored: ProjectedDatabase) -> None:
         self.stored = stored
         self.known = FactStore(stored.pool)
-        self.past = self.known
 
     async def execute(
         self,
@@ -77,8 +76,7 @@ class CommandHarness:
         entities = EntityStore(self.stored.pool)
         handle = CommandHandler(
             facts=self.known,
-            events=self.past,
-            entities=EntityCommandHandler(entities, entities),
+            entities=EntityCommandHandler(entities),
             clock=lambda: decided_at,
             max_commit_bytes=MAX_COMMIT_BYTES,
         )

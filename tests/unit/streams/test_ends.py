@@ -242,6 +242,7 @@ GUARDED = [
     pytest.param({"authority": "human"}, {}, True, id="human_word"),
     pytest.param({"category": "health"}, {"confidence": 0.6}, True, id="high_risk"),
     pytest.param({}, {"confidence": 0.4}, True, id="low_confidence"),
+    pytest.param({"subject": "Alice Meyer"}, {}, True, id="perhaps of somebody else"),
 ]
 
 

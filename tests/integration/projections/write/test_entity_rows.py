@@ -102,17 +102,17 @@ async def relations(db: ProjectedDatabase, columns: str = "is_active", scope: Sc
             (SPOUSE, relation_stated(2, ALICE_ID, "employer", ACME, strength="weak")),
             "is_active, is_mirror, strength, since, until, evidence",
             {
-                ("Alice", "spouse", "Ana"): (True, False, "strong", day(0), None, [WIFE]),
-                ("Ana", "spouse", "Alice"): (True, True, "strong", day(0), None, [WIFE]),
-                ("Alice", "employer", "Acme"): (True, False, "weak", day(0), None, [BROTHER]),
-                ("Acme", "employee", "Alice"): (True, True, "weak", day(0), None, [BROTHER]),
+                ("Alice", "spouse", "Ana"): (True, False, 0.8, day(0), None, [WIFE]),
+                ("Ana", "spouse", "Alice"): (True, True, 0.8, day(0), None, [WIFE]),
+                ("Alice", "employer", "Acme"): (True, False, 0.4, day(0), None, [BROTHER]),
+                ("Acme", "employee", "Alice"): (True, True, 0.4, day(0), None, [BROTHER]),
             },
             id="it holds in both directions, and one is a mirror",
         ),
         pytest.param(
             (SPOUSE, relation_stated(1, ANA, "spouse", ALICE_ID, strength="medium")),
             "is_mirror, strength, evidence",
-            dict.fromkeys(BOTH, (False, "strong", sorted([WIFE, IN_PASSING]))),
+            dict.fromkeys(BOTH, (False, 0.85, sorted([WIFE, IN_PASSING]))),
             id="said in both directions it is one",
         ),
         pytest.param(

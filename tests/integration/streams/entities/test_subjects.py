@@ -158,9 +158,9 @@ async def test_what_has_ended_is_no_value_of_an_entity(
     of_ana: dict[str, Any] = {"subject": "Ana", "key": key, "value": "Bern", "search_text": "the same"}
     people.model.judge = lambda conflict: decision_json(conflict.number, "RETRACT", conflict.candidates[0][0])
     await people.say("Ana has Bern", single_valued=key == "home_city", **of_ana)
-    before = (await memory.entity("Ana", user_id="alice")).profile
+    before = (await memory.entities.get("Ana", user_id="alice")).profile
     await people.say("Ana no longer has Bern", action_hint="retract", **of_ana)
-    ended = await memory.entity("Ana", user_id="alice")
-    as_of = await memory.entity("Ana", user_id="alice", believed_at=datetime.now(UTC))
+    ended = await memory.entities.get("Ana", user_id="alice")
+    as_of = await memory.entities.get("Ana", user_id="alice", believed_at=datetime.now(UTC))
     assert (before.values, ended.profile.values, as_of.profile.values) == ({key: "Bern"}, {}, {})
     assert ended.profile.texts == ["Ana no longer has Bern"]

@@ -7,10 +7,9 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.queries.diff import diff
 from mnemolog.projections.queries.facts import facts, facts_as_of
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Delete, DeleteAll, Edit, Expire, Undo, Update
+from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Delete, DeleteAll, Edit, Expire, Update
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.filters import parse_filter
@@ -105,17 +104,6 @@ async def test_a_plan_that_is_called_off_ends_nothing(story: Story, action: str)
     await check_berlin_holds(story)
 
 
-@pytest.mark.parametrize("has_come", [False, True])
-async def test_a_plan_that_is_deleted_ends_nothing(story: Story, *, has_come: bool) -> None:
-    await tell_plan(story)
-    if has_come:
-        assert await story.expire(FEBRUARY + timedelta(days=1)) == 1
-        assert (await story.end_of(BERLIN))[0] == "expired"
-    deleted_at = FEBRUARY + timedelta(days=2) if has_come else day(6)
-    await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=deleted_at)
-    await check_berlin_holds(story)
-
-
 @pytest.mark.parametrize(
     ("filters", "left"),
     [(None, []), ({"key": "home_city", "state": "active"}, []), ({"memory": {"contains": "Munich"}}, [BERLIN])],
@@ -150,25 +138,6 @@ async def test_a_plan_with_another_text_ends_what_it_ended_on_its_day(
     assert await story.end_of(BERLIN) == ("active", ends_at, await story.id_of(text), False)
 
 
-async def test_a_contradicted_replacer_of_the_past_leaves_the_home(story: Story) -> None:
-    munich, never = "Mira lives in Munich.", "Mira never lived in Munich."
-    verdicts = {munich: verdict("REPLACE", BERLIN), never: verdict("CONTRADICT", munich)}
-    await story.tell(home(BERLIN), at=day(0))
-    await story.tell(home(munich, action_hint="update", certainty="strong"), verdicts, at=day(5))
-    await story.tell(home(never, action_hint="retract", single_valued=False), verdicts, at=day(6))
-    assert await story.end_of(BERLIN) == OPEN
-    assert (await diff(story.stored.conn, ALICE, day(1), day(9), axis="true")).replaced == ()
-    believed = await diff(story.stored.conn, ALICE, day(1), day(9))
-    assert [(one.text, one.old[0].text, one.status) for one in believed.reopened] == [(BERLIN, munich, "active")]
-
-
-async def test_an_undo_of_the_calling_off_restores_the_end(story: Story) -> None:
-    await tell_plan(story)
-    deleted = await story.order(Delete(fact_ids=(await story.id_of(PLAN),)), at=day(6))
-    await story.order(Undo(source_id=deleted.source_id), at=day(7))
-    assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(PLAN), False)
-
-
 @pytest.mark.parametrize(("action", "ends_at"), [("RETRACT", day(5)), ("EXPIRE", FEBRUARY)])
 async def test_an_end_that_is_understood_later_goes_with_its_statement(
     story: Story, action: str, ends_at: datetime
@@ -200,17 +169,6 @@ async def test_a_repetition_that_comes_late_moves_the_beginning_back(story: Stor
     for true_at, expected in ((day(4), []), (day(7), [oslo])):
         known = await facts_as_of(story.stored.conn, ALICE, believed_at=day(30), true_at=true_at)
         assert [fact.text for fact in known] == expected
-
-
-@pytest.mark.parametrize(("until", "is_expired"), [(day(20), False), (day(8), True)])
-async def test_a_value_for_a_term_leaves_a_lasting_one(story: Story, until: datetime, *, is_expired: bool) -> None:
-    bern, oslo = "Mira lives in Bern for some days.", "Mira lives in Oslo."
-    await story.tell(home(bern, valid_until=until), at=day(4))
-    await story.tell(home(oslo), {oslo: verdict("SIMILAR", bern)}, at=day(7))
-    assert await story.expire(day(10)) == is_expired
-    await story.tell(home(oslo), at=day(5))
-    known = await facts_as_of(story.stored.conn, ALICE, believed_at=day(30), true_at=day(6))
-    assert oslo in [fact.text for fact in known]
 
 
 async def test_a_fact_that_waits_expires_with_its_term(story: Story) -> None:

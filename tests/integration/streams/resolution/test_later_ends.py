@@ -12,10 +12,8 @@ from tests.support.builders.commits import day
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
-    TextVerdict,
     home,
     numbered_conflicts,
-    verdicts_by_text,
 )
 
 pytestmark = pytest.mark.postgres
@@ -93,12 +91,6 @@ async def test_an_end_that_was_told_first_ends_what_is_older(
     ]
 
 
-async def test_what_ends_on_a_day_to_come_holds_until_then(resolver: ResolverHarness) -> None:
-    await tell(resolver, (LEAVES, 2), (ROME, 1), now=day(15))
-    assert await held(resolver) == [(ROME, day(1), day(20))]
-    assert ROME in await resolver.active_texts()
-
-
 async def test_a_plan_that_was_called_off_before_names_what_says_so(resolver: ResolverHarness) -> None:
     await tell(resolver, (OFF, 3), now=day(30))
     ((off,),) = await resolver.stored.rows("SELECT fact_id FROM facts")
@@ -143,17 +135,6 @@ async def test_what_no_model_decides_or_a_guard_holds_back_is_unresolved(resolve
     ((other,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE action_hint = 'retract'")
     assert event.decision.shown == (other,)
     assert event.decision.guard == ("high_confidence" if text == NEVER else None)
-
-
-async def test_who_stays_after_all_takes_the_announcement_back(resolver: ResolverHarness) -> None:
-    stays = "Mira stays in Rome."
-    resolver.chat_model.set_replies(
-        verdicts_by_text({stays: TextVerdict("CONTRADICT", (LEAVES,)), LEAVES: TextVerdict("EXPIRE", (stays,))})
-    )
-    await resolver.resolve_turn(said(LEAVES), at=day(1))
-    await resolver.resolve_turn(home(stays), at=day(2))
-    assert resolver.chat_model.shown == [[LEAVES], [stays]]
-    assert await held(resolver) == [(stays, day(2), None)]
 
 
 async def test_the_model_reads_the_end_as_said_later(resolver: ResolverHarness) -> None:

@@ -1,7 +1,5 @@
 """Of what one statement ends, a plan is called off at once, and what has begun ends when the statement says."""
 
-from datetime import datetime
-
 import pytest
 
 from mnemolog.projections.queries.facts import facts, facts_as_of, profile
@@ -24,7 +22,6 @@ pytestmark = pytest.mark.postgres
 
 ME = ScopeFilter(user_id="alice")
 ROME, BERN, OSLO = "Mira lives in Rome.", "Mira moves to Bern on the 10th.", "Mira moves to Oslo on the 7th."
-NOWHERE = "Mira lives nowhere any more, and will not move."
 
 
 async def tell_plan(resolver: ResolverHarness) -> None:
@@ -58,13 +55,6 @@ async def test_what_is_so_ends_when_the_new_plan_begins_and_the_old_plan_is_list
     assert [await held(resolver, at) for at in (8, 11)] == [[ROME], [BERN]]
 
 
-async def test_an_end_of_both_calls_the_plan_off(resolver: ResolverHarness) -> None:
-    await tell_plan(resolver)
-    resolver.chat_model.set_replies(verdicts_by_text({NOWHERE: TextVerdict("RETRACT", (ROME, BERN))}))
-    await resolver.resolve_turn(home(NOWHERE, action_hint="retract"), at=day(4))
-    assert [await held(resolver, at) for at in (3.5, 5, 11)] == [[ROME], [], []]
-
-
 async def test_a_question_that_is_asked_again_does_the_same(resolver: ResolverHarness) -> None:
     await tell_plan(resolver)
     resolver.chat_model.set_replies("this is no JSON")
@@ -76,31 +66,6 @@ async def test_a_question_that_is_asked_again_does_the_same(resolver: ResolverHa
     assert [event.event for event in decided.events] == ["fact_added", "fact_retracted", "conflict_resolved"]
     homes = [[text for text in await held(resolver, at) if text in (ROME, BERN, OSLO)] for at in (5, 8, 11)]
     assert homes == [[ROME], [OSLO], [OSLO]]
-
-
-@pytest.mark.parametrize(
-    ("planned_for", "called_off_for", "ended_at"), [(20, 10, day(20)), (10, 20, None)], ids=["before", "after"]
-)
-async def test_a_calling_off_that_comes_late_leaves_the_plan_that_was_made_since(
-    resolver: ResolverHarness, planned_for: int, called_off_for: int, ended_at: datetime | None
-) -> None:
-    """Bern was called off on the 3rd for a day before, or after, that of the plan of the 5th to move there."""
-    off = "Mira will not move to Bern."
-    resolver.chat_model.set_replies(verdicts_by_text({off: TextVerdict("RETRACT", (BERN,))}))
-    await resolver.resolve_turn(home(BERN, action_hint="update", event_time=day(planned_for)), at=day(5))
-    told = home(off, action_hint="retract", event_time=day(called_off_for))
-    (event,) = (await resolver.resolve_turn(told, at=day(3))).events
-    assert (event.event, event.decision.guard, event.end_time) == ("fact_added", "late_news", ended_at)
-    assert await held(resolver, planned_for + 1) == [BERN]
-
-
-async def test_a_plan_that_was_replaced_before_it_came_never_was_true(resolver: ResolverHarness) -> None:
-    """Bern was planned on the 5th; that it was Rome on the 3rd comes late."""
-    rome = "Mira moves to Rome on the 20th."
-    resolver.chat_model.set_replies(verdicts_by_text({rome: TextVerdict("REPLACE", (BERN,))}))
-    await resolver.resolve_turn(home(BERN, action_hint="update", event_time=day(25)), at=day(5))
-    await resolver.resolve_turn(home(rome, action_hint="update", event_time=day(20)), at=day(3))
-    assert [await held(resolver, on) for on in (22, 30)] == [[], [BERN]]
 
 
 async def test_an_announced_end_goes_on_in_what_is_merged(resolver: ResolverHarness) -> None:

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.projections.context import lasting_facts
 from mnemolog.projections.queries.explain import explain, history
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.rebuild import rebuild
@@ -24,7 +23,6 @@ from tests.support.builders.commits import day, fact_id_at
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
     TextVerdict,
-    extracted_fact,
     home,
     verdicts_by_text,
 )
@@ -120,20 +118,6 @@ async def test_facts_are_promoted_by_id_source_filter_or_all(resolver: ResolverH
     assert await statuses_of(resolver) == known | ({"Mira has a cat.": "active"} if selection == "all" else {})
 
 
-async def test_facts_of_several_times_count_each_as_of_its_own(resolver: ResolverHarness) -> None:
-    """Day 2 in the run, day 3 of the user, day 5 in another turn of the run: the order of the days decides."""
-    resolver.chat_model.set_replies(MOVES)
-    cat = "Mira has a cat."
-    await resolver.resolve_turn(cat, at=day(2), source_id="t1", scope=RUN, speaker="Tom")
-    await resolver.resolve_turn(home(ROME), at=day(3), source_id="t2", scope=MIRA)
-    await resolver.resolve_turn(home(OSLO), at=day(5), source_id="t3", scope=RUN, speaker="Mira")
-    await promote(resolver)
-    found = await states(resolver)
-    assert (found[cat]["said_at"], found[cat]["true_from"], found[cat]["speaker"]) == (day(2), day(2), "Tom")
-    assert (found[OSLO]["said_at"], found[OSLO]["speaker"]) == (day(5), "Mira")
-    assert (found[ROME]["status"], found[ROME]["true_to"]) == ("superseded", day(5))
-
-
 async def test_a_move_held_back_from_a_human_s_word_does_not_stand_for_the_original(resolver: ResolverHarness) -> None:
     resolver.chat_model.set_replies(MOVES)
     await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=MIRA, immutable=True)
@@ -161,15 +145,6 @@ async def test_a_human_s_word_of_a_run_is_guarded_from_another_turn_of_the_run(r
     assert (await states(resolver))[ROME]["authority"] == "human"
 
 
-async def test_what_one_turn_of_a_run_corrected_itself_is_believed(resolver: ResolverHarness) -> None:
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    told = (home(ROME), home(OSLO, action_hint="update"))
-    await resolver.resolve_turn(*told, at=day(5), source_id="t2", scope=RUN, immutable=True)
-    resolver.chat_model.set_replies(MOVES)
-    await promote(resolver)
-    assert (await statuses_of(resolver))[OSLO] == "active"
-
-
 async def test_what_is_not_active_is_refused_by_name_and_left_out_otherwise(resolver: ResolverHarness) -> None:
     original = await tell_move(resolver)
     home_id = (await states(resolver))[ROME]["fact_id"]
@@ -188,36 +163,9 @@ async def test_what_is_not_active_is_refused_by_name_and_left_out_otherwise(reso
     assert await statuses_of(resolver) == {ROME: "active"}
 
 
-async def test_a_pending_fact_of_a_run_is_left_out(resolver: ResolverHarness) -> None:
-    resolver.chat_model.set_replies(MOVES)
-    await resolver.resolve_turn(home(ROME), at=day(1), source_id="t1", scope=RUN, immutable=True)
-    held = await resolver.resolve_turn(home(OSLO), at=day(2), source_id="t2", scope=RUN)
-    refused = await promote(resolver, "named", fact_ids=(fact_id_at(held),))
-    assert (refused.reason, "waits for a confirmation" in refused.detail) == ("closed_fact", True)
-    done = await promote(resolver)
-    assert done.detail == "1 left out: not active, or below min_importance"
-    assert await statuses_of(resolver) == {ROME: "active"}
-
-
 # Parts: many facts in several commands, each fact with its announced end
 
 LEAVES = "Mira leaves Lima in June."
-
-
-async def test_many_facts_go_in_several_commands(resolver: ResolverHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promotions, "MAX_PROMOTED", 2)
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    texts = [f"Mira owns the boat number {number}." for number in range(5)]
-    await resolver.resolve_turn(*texts, at=day(1), source_id="t1", scope=RUN)
-    first = await promote(resolver)
-    assert (len(first.events), first.detail) == (2, "3 follow in the command promote/p1")
-    more = await resolver.send_follow_ups()
-    assert [len(one.events) for one in more] == [2, 1]
-    assert sorted(await statuses_of(resolver)) == sorted(texts)
-    assert [one.source_id for one in more] == ["promote/p1", "promote/promote/p1"]
-    for place, part in enumerate((first, *more)):
-        await resolver.send_command(command(f"u{place}", Undo(source_id=part.source_id), at=11 + place))
-    assert set((await statuses_of(resolver)).values()) == {"undone"}
 
 
 async def test_many_named_facts_are_all_promoted_but_what_has_ended_since(
@@ -257,21 +205,6 @@ async def test_a_fact_keeps_the_end_that_another_fact_announced(resolver: Resolv
     assert event.new_fact is not None
     assert event.new_fact.valid_until == end
     assert await statuses_of(resolver) == {LIMA: "active"}
-
-
-async def test_an_announced_end_is_decided_again_where_its_announcement_is_promoted(resolver: ResolverHarness) -> None:
-    resolver.chat_model.set_replies(verdicts_by_text({LEAVES: TextVerdict("RETRACT", (LIMA,))}))
-    await resolver.resolve_turn(home(LIMA), at=day(1), source_id="t1", scope=RUN)
-    await resolver.resolve_turn(
-        home(LEAVES, event_time=day(40), action_hint="retract"), at=day(5), source_id="t2", scope=RUN
-    )
-    done = await promote(resolver)
-    lives, leaves = done.events
-    assert lives.new_fact is not None
-    assert lives.new_fact.valid_until is None
-    assert leaves.ended_ids == (lives.new_fact.fact_id,)
-    found = await states(resolver)
-    assert (found[LIMA]["status"], found[LIMA]["true_to"]) == ("active", day(40))
 
 
 async def test_what_is_over_a_limit_has_no_follow_up(
@@ -368,24 +301,6 @@ async def test_what_the_original_was_promoted_to_stands_for_it_also_when_deleted
     assert await found(resolver, BOTH[1:]) == [f"{OSLO} r2"]
     assert await found(resolver, filters={"run_id": "r2"}) == [f"{OSLO} r2"]
     assert await found(resolver, believed_at=day(9.5)) == [OSLO]
-
-
-async def test_a_context_of_several_scopes_has_one_of_both_facts(resolver: ResolverHarness) -> None:
-    resolver.chat_model.set_replies(MOVES)
-    vegan = extracted_fact("Mira is vegan.", category="hard_preference")
-    await resolver.resolve_turn(vegan, at=day(1), source_id="t1", scope=RUN)
-
-    async def shown(scopes: Sequence[ScopeFilter]) -> list[str | None]:
-        return [fact.run_id for fact in await lasting_facts(resolver.stored.conn, scopes, day(20))]
-
-    assert await shown(BOTH) == ["r2"]
-    await promote(resolver)
-    assert await shown(BOTH) == [None]
-    assert await shown(BOTH[1:]) == ["r2"]
-    (copy,) = [row["fact_id"] for row in (await states(resolver)).values()]
-    await resolver.send_command(command("d1", Delete(fact_ids=(copy,)), at=10))
-    assert await shown(BOTH) == []
-    assert await shown(BOTH[1:]) == ["r2"]
 
 
 async def test_a_rebuild_gives_the_same_tables_without_a_model(resolver: ResolverHarness) -> None:

@@ -50,16 +50,6 @@ async def test_a_value_beside_a_newer_one_is_unresolved(resolver: ResolverHarnes
     assert await resolver.active_texts() == [OSLO]
 
 
-async def test_a_value_alone_is_as_it_was(resolver: ResolverHarness, commands: CommandHarness) -> None:
-    _, deleted = await rome_deleted(resolver, commands)
-    resolver.chat_model.set_replies(verdicts_by_text({}))
-    await resolver.resolve_turn("Mira likes tea.", at=day(3))
-    await resolver.resolve_turn(said("Mira lives in Oslo for a week.", valid_until=day(9)), at=day(3))
-    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
-    assert ROME in await resolver.active_texts()
-    assert await unresolved_texts(resolver) == []
-
-
 LEFT = "Mira has left Rome."
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import logging
 import os
 import stat
 import subprocess
@@ -20,7 +21,7 @@ from prometheus_client import REGISTRY
 from mnemolog import MemoryClient, MnemologError
 from mnemolog.client.discovery import DISCOVERY_FILE, ServerAddresses, discovery_file, with_discovered_servers
 from mnemolog.client.metrics import CATALOGUE, search_phase
-from mnemolog.client.producer import RecordProducer
+from mnemolog.client.producer import RecordProducer, limit_noise
 from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 
@@ -125,6 +126,20 @@ def test_a_call_that_reads_is_measured_once(operation: str) -> None:
         attrgetter(operation)(memory.scope(user_id="alice"))(*arguments.get(operation, []))
     assert (counted(operation, "error"), counted(operation, "ok")) == (before[0] + 1, before[1])
     assert all(metric.name.startswith("mnemolog_client_") for metric in CATALOGUE)
+
+
+def test_what_aiokafka_says_again_and_again_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    library = logging.getLogger("aiokafka")
+    before, library.handlers[:] = library.handlers[:], []  # among them are those of pytest
+    try:
+        limit_noise()
+        limit_noise()
+        for number in range(100):
+            logging.getLogger("aiokafka.conn").error("Unable to connect, attempt %d", number)
+        assert caplog.messages == ["kafka_trouble said='Unable to connect, attempt 0' lines_before=0"]
+    finally:
+        library.handlers[:] = before
+        library.propagate = True
 
 
 def test_a_part_of_a_search_is_measured_also_where_it_fails() -> None:

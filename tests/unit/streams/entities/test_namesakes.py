@@ -105,6 +105,11 @@ TIES = [
     (None, "João Silva | João Silva Filho", "AB"),
     (None, "my father Karl Frey | my son Karl Frey | my father", "ABA"),
     (None, "another Tom | Tom", "AA"),
+    (None, "my half-sister Mia | Mia | my sister", "AAA"),
+    (None, "my first wife Ana | my second wife Eva | Ana | Eva", "ABAB"),
+    (None, "Tom | another Tom | the other Tom | Tom", "ABBA"),
+    (None, "my brother Jan | ein anderer Jan | der andere Jan | my brother Jan", "ABBA"),
+    (None, "Tom from work | el otro Tom | the other Tom", "ABB"),
 ]
 TYPES = [
     (None, "pet: my dog Max | my son Max | pet: my cat Max | pet: my dog | my son", "ABCAB"),
@@ -149,6 +154,28 @@ def test_a_link_says_what_speaks_against_the_compared_entity(said: str, reason: 
     _, (*_, link) = talk_of(said, None)
     assert link is not None
     assert (link.step, bool(link.compared), link.reason) == ("new", True, reason)
+
+
+@pytest.mark.parametrize(
+    ("said", "twins"),
+    [
+        ("my wife Ana Keller | my wife Ana Schmidt", 1),
+        ("my sister Eva Berg | my sister Eva Roth", 1),
+        ("Ana Keller | Ana Schmidt | Ana Schmidt-Keller", 2),
+        ("Maria Luisa Keller | Maria Keller", 1),
+        ("João Silva | João Pedro Silva", 1),
+        ("John Smith | J. Smith", 1),
+        ("J. R. Keller | J. Keller", 1),
+        ("Andrea | Andreas | Andi", 2),
+        ("Antonia | Anton | Toni", 2),
+        ("Tom | the other Tom", 1),
+    ],
+)
+def test_a_name_by_marriage_a_middle_name_and_the_other_one_are_asked_about(said: str, twins: int) -> None:
+    talk, (*_, link) = talk_of(said, None)
+    assert link is not None
+    assert (link.step, len(link.compared)) == ("new", twins)
+    assert len(talk.asked) == 1
 
 
 @pytest.mark.parametrize("said", ["my colleague Sam", "Sam from work", "my older brother Sam", "her son Sam"])

@@ -21,9 +21,11 @@ from mnemolog.schemas.entities import (
     ResolutionStep,
 )
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.streams.commands.context import CommandRefusedError
+from mnemolog.streams.commands.entities import given_alias
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.names import are_first_names_alike, compare_names, name_key
-from mnemolog.streams.entities.resolver import EntityRegistry, NameContext, NoNameError, given_alias
+from mnemolog.streams.entities.resolver import EntityRegistry, NameContext
 from tests.support.harnesses.entity_talk import EntityTalk
 from tests.support.paths import ROOT
 
@@ -266,7 +268,7 @@ def test_two_stay_two_and_one_is_one(
     "name", ["!!!", "Dr !!!", "the ...", "Prof. --", "!!! from work", "another ?!", "she", "\u200b", "I", "User", "yo"]
 )
 def test_text_without_a_name_and_words_for_the_speaker_give_no_alias(name: str) -> None:
-    with pytest.raises(NoNameError, match="names nobody"):
+    with pytest.raises(CommandRefusedError, match="names nobody"):
         given_alias(name, EntityRegistry(()), CONTEXT)
 
 

@@ -11,7 +11,7 @@ from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, MAX_UNLINKED, SAME
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.linker import entity_events, unlinked_names
 from mnemolog.streams.entities.links import TurnEntities
-from mnemolog.streams.entities.resolver import MAX_NEW_ENTITIES, EntityRegistry, NameContext, holders
+from mnemolog.streams.entities.resolver import MAX_NEW_ENTITIES, NameContext
 from tests.support.builders.commits import added, commit
 from tests.support.builders.entities import fact_naming, known_entity, relation, spoken_alias, tie_alias
 from tests.support.harnesses.entity_talk import EntityTalk
@@ -229,11 +229,6 @@ def test_a_hidden_alias_is_added_again_once(hidden: tuple[Alias, ...], said: lis
     wife = known_entity(ANA, WIFE, hidden=hidden)
     found = TurnEntities.of_facts(facts, [USER, wife], replace(CONTEXT, user_names=("Alice",)))
     assert [(one.entity_id, one.alias.text) for one in found.resolver.added] == [(wife.entity_id, one) for one in names]
-
-
-def test_readers_see_no_holder_of_a_hidden_alias() -> None:
-    assert holders(ANA, EntityRegistry([known_entity(ANA, WIFE, hidden=(ANA,))])) == []
-    assert holders(ANA, EntityRegistry([known_entity(ANA, WIFE)])) == [known_entity(ANA, WIFE)]
 
 
 def relative(tie: str, text: str, *names: str, twins: Sequence[KnownEntity] = ()) -> KnownEntity:

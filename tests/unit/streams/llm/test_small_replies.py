@@ -146,6 +146,13 @@ def test_names_are_read_and_ties_and_values_are_names(
     assert [(one.predicate, one.object) for one in found.relations] == relations
 
 
+def test_nothing_is_added_to_the_facts_of_rules() -> None:
+    said = "Meine Schwester Eva singt."
+    reply = json.dumps({"facts": [{"excerpt": said, "text": said, "subject": "Alice"}]})
+    (found,) = parse_extraction(reply, extraction(user(said), speaker="Alice")).value or ()
+    assert (found.entities, found.relations, found.subject) == ((), (), "Alice")
+
+
 # What a new fact means for a known one
 
 TURN: Final = MONDAY
@@ -162,6 +169,8 @@ def decided(new: dict[str, Any], known: dict[str, Any], answer: str) -> tuple[st
 FLAT: Final = {"text": "Alice rents a flat.", "subject": "Alice"}
 ENDED: Final = {"text": "Alice no longer rents a flat.", "subject": "Alice", "action_hint": "retract"}
 HOUSE: Final = {"text": "Alice owns a house now.", "subject": "Alice", "action_hint": "update"}
+BERN: Final = {"text": "Alice lives in Bern.", "key": "home_city", "value": "Bern"}
+OSLO: Final = {"text": "Alice's flat is in Oslo.", "key": "home_city", "value": "Oslo"}
 JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
 
 
@@ -170,7 +179,15 @@ JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
     [
         (HOUSE, FLAT, "ended", ("REPLACE", (1,))),
         (HOUSE, FLAT, "mistake", ("REPLACE", (1,))),  # it says "now"
-        ({"text": "Alice owns her flat."}, FLAT, "mistake", ("CONTRADICT", (1,))),
+        ({"text": "Alice never rented a flat."}, FLAT, "mistake", ("CONTRADICT", (1,))),
+        ({"text": "Alice likes tea."}, {"text": "Alice likes coffee."}, "mistake", ("SIMILAR", (1,))),
+        ({"text": "Alice takes 3 pills."}, {"text": "Alice takes 5 pills."}, "mistake", ("CONTRADICT", (1,))),
+        (OSLO, BERN, "mistake", ("CONTRADICT", (1,))),
+        (OSLO, BERN, "both", ("SIMILAR", (1,))),
+        (OSLO, BERN, "detail", ("EXTEND", (1,))),
+        (OSLO | {"action_hint": "update"}, BERN, "detail", ("REPLACE", (1,))),
+        (OSLO | {"action_hint": "update", "key": "hobby"}, BERN | {"key": "hobby"}, "detail", ("EXTEND", (1,))),
+        (OSLO | {"action_hint": "update", "certainty": "speculation"}, BERN, "detail", ("EXTEND", (1,))),
         (ENDED, FLAT, "ended", ("RETRACT", (1,))),
         (ENDED, FLAT, "mistake", ("RETRACT", (1,))),
         (ENDED | {"valid_until": JUNE}, FLAT, "ended", ("EXPIRE", (1,))),

@@ -364,6 +364,19 @@ def test_a_later_fact_is_decided_by_what_became_of_an_earlier_one(first: Verdict
         assert {seen.fact_id for seen in other.decision.candidates} == {berlin.fact_id}
 
 
+@pytest.mark.parametrize("verdict", ["REPLACE", "CONTRADICT", "RETRACT"])
+def test_who_corrects_themselves_within_a_turn_is_believed(verdict: Verdict) -> None:
+    """However risky and sure the first statement was, and however doubtful the second."""
+    first = matched_fact(text="one", category="health")
+    itself = known_fact(
+        0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0), category="health", confidence=0.95, true_from=TODAY
+    )
+    second = Conflict(matched_fact(itself, text="two", certainty="speculation"), (itself,))
+    said, corrected = decide([New(first), second], judged({1: llm_decision(verdict, itself)}), decision_context())
+    assert said.new_fact is not None
+    assert corrected.ended_ids == (said.new_fact.fact_id,)
+
+
 def test_what_waits_since_this_very_turn_is_not_confirmed_by_it() -> None:
     berlin = known_fact(authority="human")
     itself = known_fact(0.9, "one", fact_id=provisional_fact_id(OWNER, SOURCE, 0))

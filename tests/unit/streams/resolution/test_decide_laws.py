@@ -208,6 +208,8 @@ def late_news_never_ends_a_newer_fact(case: DecisionCase) -> None:
             assert event.fact.true_from < event.ended_at
         if (fact := event.new_fact) is not None:
             began[fact.fact_id] = fact.true_from
+        if isinstance(event, FactPending):
+            pending.add(event.fact.fact_id)
 
 
 def where_facts_are_only_added_nothing_else_happens(case: DecisionCase) -> None:

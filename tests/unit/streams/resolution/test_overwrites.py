@@ -369,6 +369,16 @@ def test_what_takes_the_place_of_a_held_overwrite_ends_no_statement_of_an_end(
     assert pending == ([(home.fact_id,)] if has_value else [])
 
 
+def test_what_takes_the_place_of_several_held_overwrites_challenges_none_of_them() -> None:
+    bonn = known_fact(0.9, "Mira lives in Bonn.", status="pending_confirmation")
+    waits = held(fact_id=bonn.fact_id, targets=(BERLIN.fact_id, MUNICH.fact_id), needs_human=True)
+    decision = llm_decision("REPLACE", MUNICH, bonn)
+    stated = matched_fact(MUNICH, bonn, BERLIN, text="Ulm")
+    *rejected, pending = decide_all([stated], {0: decision}, decision_context(held(action="merge"), waits))
+    assert [event.ended_ids for event in rejected] == [(MUNICH.fact_id,), (bonn.fact_id,)]
+    assert pending.affected_ids == (BERLIN.fact_id,)
+
+
 @pytest.mark.parametrize("is_shown", [True, False])
 def test_what_takes_the_place_of_a_held_overwrite_ends_nothing_before_it_began(*, is_shown: bool) -> None:
     newer = known_fact(authority="human", true_from=NEXT_YEAR)

@@ -55,6 +55,15 @@ def again(*known: Candidate, text: str, **fields: Any) -> type:
             Duplicate,
             id="the value of a slot goes on",
         ),
+        *(
+            pytest.param(
+                {"true_from": TODAY, "event_time": TODAY, "said_at": LAST_YEAR, "value": "Berlin", **HOME},
+                {"event_time": day, "value": "Berlin", **HOME},
+                kind,
+                id=f"a plan that is {change}",
+            )
+            for change, day, kind in (("postponed", NEXT_YEAR, Conflict), ("brought forward", TODAY - DAY, Duplicate))
+        ),
     ],
 )
 def test_words_that_name_another_time_tell_another_event(
@@ -149,6 +158,27 @@ def test_a_repetition_without_more_is_a_mention(
     known: dict[str, Any], said: dict[str, Any], source: dict[str, Any]
 ) -> None:
     assert isinstance(repeated(known_fact(**known), by="hash", **said, **source), FactSkipped)
+
+
+PLAN: dict[str, Any] = {"true_from": TODAY + DAY, "event_time": TODAY + DAY, "said_at": LAST_YEAR}
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "said", "is_kept"),
+    [
+        pytest.param({"text": "Mira likes turkey."}, "Mira likes Turkey.", {}, True, id="capitals of a name"),
+        pytest.param({"text": "Mira likes turkey."}, "Mira likes turkey!", {}, False, id="signs"),
+        pytest.param({"text": "Mira lives in bonn.", **HOME}, "Mira lives in Bonn.", HOME, False, id="one value"),
+        pytest.param(PLAN, "Mira moves there.", {"event_time": NEXT_YEAR}, True, id="a plan is postponed"),
+        pytest.param(PLAN, "Mira moves there.", {"event_time": TODAY}, False, id="a plan is brought forward"),
+    ],
+)
+def test_a_model_calls_nothing_the_same_that_is_not(
+    known: dict[str, Any], text: str, said: dict[str, Any], *, is_kept: bool
+) -> None:
+    fact = known_fact(**known)
+    event = decide_one(matched_fact(fact, text=text, **said), llm_decision("KEEP", fact))
+    assert (event.event == "facts_related") == is_kept
 
 
 def test_a_human_word_that_confirms_a_pending_fact_vouches_for_it() -> None:
