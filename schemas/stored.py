@@ -226,7 +226,8 @@ class StoredReply:
 
     `shared` is a `SharedCall` as JSON, where several turns were asked about together: then the text and the tokens are
     the part of one turn. `paid_by` is the position of the record that it was asked for: the attempt of that record
-    counts what it took, another one of the same source gets it for nothing. None where that is not known.
+    counts what it took, another one of the same source gets it for nothing. None where that is not known. `endpoint` is
+    the fallback that answered, None for the first server.
     """
 
     owner: str
@@ -242,6 +243,7 @@ class StoredReply:
     milliseconds: float
     shared: str | None = None
     paid_by: str | None = None
+    endpoint: str | None = None
 
     def is_paid_by_another(self, position: str | None) -> bool:
         """Whether another record than the one at `position` pays for it."""

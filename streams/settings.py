@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from mnemolog.projections.settings import PostgresSettings, Seconds
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
-from mnemolog.schemas.base import Fraction
+from mnemolog.schemas.base import Fraction, Record
 from mnemolog.schemas.costs import DEFAULT_CURRENCY, ModelPrice, PriceTable
 from mnemolog.schemas.entities import ENTITY_TYPES, EntityType, SummaryLanguage
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
@@ -59,6 +59,20 @@ def _http_url(text: str) -> str:
     return text
 
 
+class Fallback(Record):
+    """Another server for the models; `embeds` says that it has the same embedding model."""
+
+    base_url: Annotated[str, AfterValidator(_http_url)]
+    api_key: SecretStr | None = None
+    chat_model: str | None = None
+    embeds: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its host and port."""
+        return urlsplit(self.base_url).netloc
+
+
 class StreamsSettings(PostgresSettings):
     """Settings of the Kafka side and of the stages."""
 
@@ -108,6 +122,12 @@ class StreamsSettings(PostgresSettings):
         default=None, description="URL of the OpenAI-compatible server, if it is not OpenAI"
     )
     api_key: SecretStr | None = Field(default=None, description="its key; OPENAI_API_KEY is read if unset")
+    fallbacks: tuple[Fallback, ...] = Field(
+        default=(),
+        description="servers to ask, in this order, while the first cannot be reached, is out of quota or refuses the "
+        "key, a JSON list: each with `base_url`, and where needed `api_key`, its own `chat_model`, and `embeds` (true) "
+        "where it has the very same embedding model under the same name",
+    )
     chat_model: str = Field(default="gpt-4.1-mini", description="model that extracts and resolves")
     resolve_model: str | None = Field(default=None, description="model that resolves; `chat_model` unless set")
     embedding_model: str = Field(default="text-embedding-3-small", description="model that embeds")
@@ -117,9 +137,12 @@ class StreamsSettings(PostgresSettings):
     structured_output: Literal["json_schema", "json_object", "none"] = Field(
         default="json_schema", description="how the server is asked for structured output"
     )
-    leave_out: tuple[Literal["temperature", "seed", "response_format", "dimensions", "encoding_format"], ...] = Field(
+    leave_out: tuple[
+        Literal["system", "temperature", "seed", "response_format", "dimensions", "encoding_format"], ...
+    ] = Field(
         default=(),
-        description="parameters not sent to the server (a JSON list); one that it refuses by name is left out anyway",
+        description="parameters not sent to the server (a JSON list); one that it refuses by name is left out anyway. "
+        "Without `system` the instructions are a part of the user's message",
     )
     prices: tuple[ModelPrice, ...] = Field(
         default=(),

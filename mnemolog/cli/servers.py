@@ -293,7 +293,7 @@ def show_stack(state: StackState) -> None:
     if state.kafka_error or state.postgres_error:
         print_text("workers wait for a server that is away, and go on by themselves when it answers")
     for problem in state.problems or ():
-        print_text(f"a worker cannot go on: {problem}")
+        print_text(f"a worker says: {problem}")
     if state.stages is not None:
         rows = [(one.stage, one.workers or "none", one.lag) for one in state.stages]
         print_table("stages", ("stage", "workers", "records waiting"), rows)

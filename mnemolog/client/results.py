@@ -198,7 +198,7 @@ class ResultMixin(ResultBase):
                 raise
             found = replace(given, notes=(*given.notes, "the broker has it, and the tables not yet"))
         if found.status == "pending" and (problems := await self._query(worker_problems)):
-            notes = (f"a worker cannot go on: {one}" for one in problems)
+            notes = (f"a worker says: {one}" for one in problems)
             return replace(found, notes=(*found.notes, *notes))
         return found
 

@@ -5,7 +5,7 @@ SELECT
     kept.owner, kept.source_id, kept.stage, kept.version, kept.attempt, kept.reply, kept.model, kept.input_tokens,
     kept.output_tokens, kept.cached_tokens, kept.milliseconds,
     kept.shared::text AS shared,
-    kept.paid_by
+    kept.paid_by, kept.endpoint
 FROM (
     SELECT DISTINCT given.owner, given.source_id, given.stage, given.version
     FROM unnest(
@@ -26,19 +26,19 @@ ORDER BY kept.owner, kept.source_id, kept.stage, kept.version, kept.attempt;
 -- Keep replies, and say which were kept now; the first one of a source, stage, version and attempt stays.
 INSERT INTO mnemolog_journal.model_replies (
     owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
-    milliseconds, shared, paid_by
+    milliseconds, shared, paid_by, endpoint
 )
 SELECT owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
-    milliseconds, shared::jsonb, paid_by
+    milliseconds, shared::jsonb, paid_by, endpoint
 FROM unnest(
     %(owner)s::text [], %(source_id)s::text [], %(stage)s::text [], %(version)s::text [], %(attempt)s::integer [],
     %(reply)b::text [], %(model)s::text [], %(input_tokens)s::integer [], %(output_tokens)s::integer [],
     %(cached_tokens)s::integer [],
     %(milliseconds)s::double precision [],
-    %(shared)s::text [], %(paid_by)s::text []
+    %(shared)s::text [], %(paid_by)s::text [], %(endpoint)s::text []
 ) AS replies (
     owner, source_id, stage, version, attempt, reply, model, input_tokens, output_tokens, cached_tokens,
-    milliseconds, shared, paid_by
+    milliseconds, shared, paid_by, endpoint
 )
 ORDER BY owner, source_id, stage, version, attempt
 ON CONFLICT (owner, source_id, stage, version, attempt) DO NOTHING
@@ -50,7 +50,7 @@ SELECT
     replies.owner, replies.source_id, replies.stage, replies.version, replies.attempt, replies.reply, replies.model,
     replies.input_tokens, replies.output_tokens, replies.cached_tokens, replies.milliseconds,
     replies.shared::text AS shared,
-    replies.paid_by
+    replies.paid_by, replies.endpoint
 FROM mnemolog_journal.model_replies AS replies
 WHERE replies.owner = %(owner)s
     AND replies.source_id = %(source_id)s

@@ -4,7 +4,7 @@ The first part is what prompts and parsers share: the base of replies, JSON, and
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -28,7 +28,9 @@ from pydantic_core import from_json
 from mnemolog.schemas.base import Text, Timestamp, known_sum
 from mnemolog.schemas.provenance import DroppedStatement, Stage, Step, answered_by
 from mnemolog.streams.llm.ports import (
+    CUT_OFF,
     ChatMessage,
+    EmbeddingResult,
     Prompt,
     PromptRefusedError,
     ReplyInvalidError,
@@ -36,15 +38,24 @@ from mnemolog.streams.llm.ports import (
     Usage,
 )
 
+CUT_OFF_NOTE: Final = "the answer was cut off at the token limit of the server: what it says last may be missing"
 MAX_LINE = 2000
 MAX_COMPLAINTS = 10
 _LONGEST_WORD = 50  # characters; where no word begins so near to the end, as in Chinese, a text is cut anywhere
 _NOT_FOR_MODELS = frozenset({"title", "maxLength", "default"})
 """OpenAI's strict schemas refuse maxLength and default; titles are tokens."""
 _MAX_STARTS: Final = 200  # braces and brackets of a reply at which its JSON is looked for
-_REASONING: Final = re.compile(r"^.*</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.IGNORECASE)
-_STRING_OR_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_MAX_REPAIRED: Final = 200_000  # characters of a reply
+_NESTED: Final = re.compile(r"(?:[\[{]\s*){40}")
+"""Deeper than any reply: to repair so many brackets takes seconds."""
+_REASONING: Final = re.compile(
+    r"^.*(?:</(?:think|thinking|thought|reasoning)>|\[/THINK\]|<\|channel\|>final<\|message\|>)",
+    re.DOTALL | re.IGNORECASE,
+)
+_CUT: Final = re.compile(r"[}\]]\s*,\s*[^\s,}\]][^}\]]*$|^[^}\]]*[{\[][^}\]]*$")
+"""An end of a text within an item."""
 _OPENING: Final = re.compile(r"[{\[]")
+_YEAR_OR_MONTH: Final = re.compile(r"\d{4}(-\d\d)?")
 _DECODER: Final = JSONDecoder(strict=False)  # models write line breaks within texts
 
 T = TypeVar("T")
@@ -91,28 +102,57 @@ class ReplyModel(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _pass_over_unreadable(cls, value: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+    def _mend(cls, value: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        unread = info.context.unread if isinstance(info.context, ReadingContext) else []
+        required = [name for name, one in cls.model_fields.items() if one.is_required()]
+        if isinstance(value, str) and len(required) == 1:
+            value = {required[0]: value}
         try:
             return handler(value)
         except ValidationError as error:
-            wrong = [str(fault["loc"][0]) for fault in error.errors(include_url=False) if fault["loc"]]
-            fields = cls.model_fields
-            if not isinstance(value, dict) or any(name not in fields or fields[name].is_required() for name in wrong):
-                raise
-            if isinstance(info.context, ReadingContext):
-                info.context.unread.extend(name for name in wrong if value[name] is not None)
-            return handler({name: part for name, part in value.items() if name not in wrong})
+            faults, first = _faults(error), error
+        if not isinstance(value, dict) or any(faults[name] for name in required if name in faults):
+            raise first
+        value = value | {name: _other_form(value[name], at) for name, at in faults.items() if name in value}
+        unread += [name for name, at in faults.items() if at]
+        try:
+            return handler(value)
+        except ValidationError as error:
+            if any(name in required for name in _faults(error)):
+                raise first from error
+            unread += [name for name in _faults(error) if value[name] not in (None, [None])]
+            return handler({name: part for name, part in value.items() if name not in _faults(error)})
 
 
-def _not_blank(text: str) -> str:
+def _faults(error: ValidationError) -> dict[str, set[int]]:
+    """The fields with faults, and the places of the faulty items of those that are lists."""
+    found: dict[str, set[int]] = {}
+    for name, *at in (fault["loc"] for fault in error.errors(include_url=False) if fault["loc"]):
+        found.setdefault(str(name), set()).update(place for place in at[:1] if isinstance(place, int))
+    return found
+
+
+def _other_form(value: Any, faulty: Collection[int]) -> Any:
+    """A list without its faulty items, or else its one item; of what is no list, a list with it."""
+    if not isinstance(value, list):
+        return [value]
+    if not faulty and len(value) == 1:
+        return value[0]
+    return [one for place, one in enumerate(value) if place not in faulty]
+
+
+def _filled(text: str) -> str:
+    """The text without quotes around the whole of it."""
     if not text.strip():
         raise ValueError("must not be blank")
-    return text
+    inner = text.strip()[1:-1]
+    return inner if inner.strip() and text.strip() == f'"{inner}"' and '"' not in inner else text
 
 
 def _null(value: object) -> object:
     """None for what models write in its place."""
-    return None if isinstance(value, str) and value.strip().casefold() in {"", "null"} else value
+    is_null = isinstance(value, str) and (value.strip() == "None" or value.strip().casefold() in {"", "null", "n/a"})
+    return None if is_null else value
 
 
 def _time(value: object, info: ValidationInfo) -> object:
@@ -120,7 +160,9 @@ def _time(value: object, info: ValidationInfo) -> object:
     value = _null(value)
     if value is None:
         return None
-    moment = datetime.fromisoformat(str(value).strip())  # a number is no time, and ValueError is for Pydantic to read
+    said = str(value).strip()
+    said += "-01" * (_YEAR_OR_MONTH.fullmatch(said) is not None and 2 - said.count("-"))
+    moment = datetime.fromisoformat(said)  # a number is no time, and ValueError is for Pydantic to read
     zone = info.context.zone if isinstance(info.context, ReadingContext) else UTC
     return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
@@ -130,13 +172,14 @@ def as_slot(value: object) -> object:
     if not isinstance(value, str):
         return value
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", value.strip()).casefold()
-    return _null(re.sub(r"\W+", "_", words).strip("_"))
+    slot = re.sub(r"\W+", "_", words).strip("_")
+    return None if slot in {"none", "n_a"} else _null(slot)
 
 
 def as_slots(value: object) -> object:
-    """One such word, or a list of them, as a list; what is none of them is left out of it."""
-    given = [value] if isinstance(value, str) else value
-    return tuple(slot for one in given if isinstance(slot := as_slot(one), str)) if isinstance(given, list) else value
+    """Such words, in a list or with commas between them, as a list; what is none of them is left out of it."""
+    given = value.split(",") if isinstance(value, str) else value
+    return [slot for one in given if (slot := as_slot(one)) is not None] if isinstance(given, list) else value
 
 
 def _no_bool(value: object) -> object:
@@ -147,7 +190,7 @@ def _no_bool(value: object) -> object:
 
 WholeNumber = Annotated[int, BeforeValidator(_no_bool)]
 Line = Annotated[Text, Field(max_length=MAX_LINE)]
-FilledLine = Annotated[Line, AfterValidator(_not_blank)]
+FilledLine = Annotated[Line, AfterValidator(_filled)]
 OptionalLine = Annotated[Line | None, BeforeValidator(_null)]
 ReplyTime = Annotated[Timestamp | None, BeforeValidator(_time)]
 
@@ -164,37 +207,35 @@ def read_reply(model: type[M], text: str, context: ReadingContext | None = None)
         return first_complaints(faults)
 
 
-def find_object(text: str, name: str) -> dict[str, Any] | str:
+def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any] | str:
     """The object with the field `name` in a reply, or what is wrong with the reply.
 
-    Passed over are reasoning, words and fences around it, other JSON before it, a wrapper around it, and commas before
-    a closing bracket. A bare list, and bare objects one after another, are read as the list `name`. Of a reply that was
-    cut off the complete items of this list are read.
+    Passed over are reasoning, words and fences around it, other JSON before it, and wrappers, also as JSON in a text.
+    What is no JSON is repaired. Where the field `is_list`, another form is made one, and items without the name are
+    read as its items; of a reply that was cut off the complete ones are read, and the object has `CUT_OFF` as a key.
     """
     with suppress(ValueError, TypeError):  # TypeError: half a sign; nearly every reply is the object and nothing else
-        whole = from_json(text)
-        if isinstance(whole, dict) and name in whole:
-            return whole
-    return _wrapped_object(text, name)
-
-
-def _wrapped_object(text: str, name: str) -> dict[str, Any] | str:
+        if found := _named([from_json(text)], name, is_list=is_list):
+            return found
     text = text.encode("utf-8", "replace").decode()  # half a sign is no text
+    has_mark, text = text.endswith(CUT_OFF), text.removesuffix(CUT_OFF).rstrip()
+    is_cut = has_mark or bool(_CUT.search(text))
     said = _REASONING.sub("", text)
-    for version in dict.fromkeys((said, _STRING_OR_COMMA.sub(r"\1", said), text)):
-        values = list(_json_values(version))
-        objects = [value for value in values if isinstance(value, dict)]
-        inner = [part for value in objects for part in value.values() if isinstance(part, dict)]
-        lists = [value for value in values if isinstance(value, list) and any(isinstance(one, dict) for one in value)]
-        for group in (objects, inner):
-            if found := [value for value in group if name in value]:
-                return found[-1]
-        if cut := _cut_off(version, name):
-            return cut
-        if lists:
-            return {name: lists[-1]}
-        if items := [value for value in objects if any(isinstance(part, str) for part in value.values())]:
-            return {name: items}
+    with suppress(RecursionError):
+        for version in dict.fromkeys((said, text)):
+            if found := _named(_json_values(version), name, is_list=is_list):
+                return found
+            repaired = _repaired(version)
+            found = _named([repaired], name, is_list=is_list)
+            if found is None and is_list and (items := _bare_items(repaired)) is not None:
+                found = {name: items}
+            if found and is_cut:
+                read = found[name][:-1] if is_list else ()
+                found = {**found, name: read, CUT_OFF: True} if read else None
+            if found:
+                return found
+    if is_cut:
+        return "the answer is cut off at the token limit of the server: answer in fewer words"
     if not said.strip():
         return "the answer is empty"
     return f'the answer is not one complete JSON object {{"{name}": ...}}: answer with it and nothing else'
@@ -202,28 +243,70 @@ def _wrapped_object(text: str, name: str) -> dict[str, Any] | str:
 
 def _json_values(text: str) -> Iterator[Any]:
     """The JSON objects and lists that stand in a text one after another."""
-    place, starts = 0, 0
-    while starts < _MAX_STARTS and (begin := _OPENING.search(text, place)):
-        starts += 1
-        try:
-            value, place = _DECODER.raw_decode(text, begin.start())
-        except (ValueError, RecursionError):
-            place = begin.end()
-        else:
-            yield value
+    place = 0
+    for begin in islice(_OPENING.finditer(text), _MAX_STARTS):
+        if begin.start() >= place:
+            with suppress(ValueError):
+                value, place = _DECODER.raw_decode(text, begin.start())
+                yield value
 
 
-def _cut_off(text: str, name: str) -> dict[str, Any] | None:
-    """The object of a reply that ends within its list `name`, without the last item, of which a part may be missing."""
-    for begin in islice(re.finditer(r"\{", text), _MAX_STARTS):
-        try:
-            found = from_json(text[begin.start() :], allow_partial=True)
-        except ValueError:
-            continue
-        items = found.get(name) if isinstance(found, dict) else None
-        if isinstance(items, list) and len(items) > 1:
-            return {**found, name: items[:-1]}
+def _repaired(text: str) -> Any:
+    """What a text that is no JSON was meant to be: one value, or several as a list; None for what is beyond repair."""
+    if len(text) <= _MAX_REPAIRED and not _NESTED.search(text):
+        with suppress(ImportError, ValueError):
+            from json_repair import loads  # noqa: PLC0415 -- for models of servers alone
+
+            return loads(text)
     return None
+
+
+def _named(values: Iterable[Any], name: str, *, is_list: bool) -> dict[str, Any] | None:
+    """The last of these values that has an object with the field; several with one item each are put together."""
+    found = [objects for value in values if (objects := list(_objects_with(name, value, is_list=is_list)))]
+    if not found or not is_list:
+        return found[-1][-1] if found else None
+    parts = [[item for one in objects for item in _items(one[name])] for objects in found]
+    firsts = {str(next(iter(item.values()), "")) for part in parts for item in part[:1] if isinstance(item, dict)}
+    if len(firsts) == len(parts) and not any(part[1:] for part in parts):
+        return {**found[-1][-1], name: [part[0] for part in parts]}
+    return {**found[-1][-1], name: parts[-1]}
+
+
+def _objects_with(name: str, value: Any, *, is_list: bool) -> Iterator[dict[str, Any]]:
+    if isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
+        with suppress(ValueError):
+            value = from_json(value)
+    if isinstance(value, dict):
+        named = value if name in value else {key.casefold(): part for key, part in value.items()}
+        if name in named and not (is_list and isinstance(named[name], int | float)):
+            yield named
+            return
+        value = [*value.values()]
+    for part in value if isinstance(value, list) else ():
+        yield from _objects_with(name, part, is_list=is_list)
+
+
+def _items(value: Any) -> list[Any]:
+    """The items of a list, also of lists within it, or of an object that has them as its values; or a lone item."""
+    if isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
+        with suppress(ValueError):
+            value = from_json(value)
+    if isinstance(value, dict) and value and all(isinstance(part, dict) for part in value.values()):
+        value = [*value.values()]
+    if isinstance(value, list):
+        return [item for part in value for item in _items(part)]
+    return [] if value is None else [value]
+
+
+def _bare_items(value: Any) -> list[Any] | None:
+    """Items that stand alone, in a list, or under another name than was asked for."""
+    if isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()
+    given = value if isinstance(value, list) else [value]
+    objects = [one for one in given if isinstance(one, dict)]
+    items = [one for one in objects if len(one) > 1] if objects else given if value is given else []
+    return items or None
 
 
 def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:
@@ -344,12 +427,17 @@ def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalid
         cached_tokens=known_sum(reply.cost.cached_tokens for reply in replies),
         reprompts=len(replies) - 1,
         complaints=outcome.complaints[: len(replies) - 1],  # the last reply had no re-prompt
-        notes=outcome.notes if isinstance(outcome, Answer) else (),
+        notes=(*(outcome.notes if isinstance(outcome, Answer) else ()), *fallback_notes(replies)),
         call_turns=shared.turns if shared else 1,
         request=shared.request if shared else None,
         shared_with=shared.others if shared else (),
         stored_replies=sum(reply.is_paid for reply in replies),
     )
+
+
+def fallback_notes(answers: Iterable[TimedReply | EmbeddingResult]) -> Iterator[str]:
+    """A note for each fallback that answered."""
+    return (f"answered by the fallback {name}" for name in dict.fromkeys(one.endpoint for one in answers) if name)
 
 
 def with_unused(step: Step, replies: Sequence[TimedReply]) -> Step:

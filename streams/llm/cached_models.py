@@ -211,6 +211,7 @@ class CachedEmbedder:
                     tokens=0 if is_paid else reply.input_tokens,
                     milliseconds=reply.milliseconds,
                     is_paid=is_paid,
+                    endpoint=reply.endpoint,
                 )
             )
         return results
@@ -230,7 +231,7 @@ class CachedEmbedder:
             share = len(texts) / len(all_texts)
             own = _StoredVectors(share=round(share, 4), vectors=tuple(islice(vectors, len(texts))))
             usage = Usage(input_tokens=round(embeddings.usage.input_tokens * share))
-            reply = Reply(text=own.model_dump_json(), model=self.model, usage=usage)
+            reply = Reply(text=own.model_dump_json(), model=self.model, usage=usage, endpoint=embeddings.endpoint)
             made[reply.text] = own
             new.append(_to_stored_reply(source, self._version(texts), reply, milliseconds=milliseconds))
         return new
@@ -259,6 +260,7 @@ def _to_stored_reply(
         cached_tokens=reply.usage.cached_tokens,
         milliseconds=milliseconds,
         paid_by=source.position,
+        endpoint=reply.endpoint,
     )
 
 
@@ -272,6 +274,7 @@ def _to_timed_reply(reply: StoredReply, position: str | None) -> TimedReply:
         milliseconds=reply.milliseconds,
         shared=shared,
         is_paid=reply.is_paid_by_another(position),
+        endpoint=reply.endpoint,
     )
 
 

@@ -62,11 +62,25 @@ _ADVICE: Final[Mapping[str, str]] = {
     "http_402": "the account at the server has no money left",
     "http_404": "the server knows no such address or model: correct MNEMOLOG_BASE_URL or the name of the model",
     "http_429": "the quota of the account, or its rate, is used up",
-    "connection": "no server answers: start it, or correct MNEMOLOG_BASE_URL",
+    "http_400": "the server refuses what is asked: its words are in the log; MNEMOLOG_LEAVE_OUT leaves parameters out",
+    "connection": "no server answers, or its answers break off: start it, or correct MNEMOLOG_BASE_URL",
     "timeout": "the server does not answer in time: raise MNEMOLOG_LLM_TIMEOUT or MNEMOLOG_EMBEDDING_TIMEOUT",
+    "not_json": "what answers is no server of a model: correct MNEMOLOG_BASE_URL, which often ends in /v1",
+    "model_refusal": "the model refuses all that it is asked: choose another one",
+    "content_filter": "the filter of the server stops all replies: change its settings, or choose another model",
     "wrong_dimensions": "the vectors have another size: correct MNEMOLOG_EMBEDDING_DIMENSIONS",
+    "wrong_count": "the server does not give one vector a text: correct MNEMOLOG_EMBEDDING_MODEL",
+    "other_model": "a fallback embeds once it gives the same vector for the same text as the first server",
+    "bad_embedding": "the vectors have no length or no numbers: correct MNEMOLOG_EMBEDDING_MODEL",
 }
-_QUOTABLE: Final = frozenset({"connection", "http_402", "http_404", "http_429", "wrong_dimensions"})
+_SAME_ADVICE: Final[Mapping[str, str]] = {
+    "http_422": "http_400",
+    "unexpected_reply": "not_json",
+    "no_choices": "not_json",
+}
+_OF_SERVER: Final = frozenset({"connection", "timeout", "not_json", "unexpected_reply", "other_model"})
+"""Failures, besides statuses, with which a fallback is asked."""
+_QUOTABLE: Final = frozenset({"connection", "http_402", "http_404", "http_429", "wrong_dimensions", "wrong_count"})
 """Failures whose details are about the server and the account alone."""
 FAILURES_TO_WARN: Final = 5
 """So many failures in a row are logged, some seconds after the first: one call alone takes minutes to pause all."""
@@ -93,7 +107,13 @@ class CallFailure:
     def advice(self) -> str:
         """What it means, and what to do, in a sentence that has no key and no word of a user."""
         said = f": {self.detail}" if self.detail and self.code in _QUOTABLE else ""
-        return f"{_ADVICE.get(self.code, 'the server fails')} ({self.code}{said})"
+        advice = _ADVICE.get(_SAME_ADVICE.get(self.code, self.code), "the server fails: see its log")
+        return f"{advice} ({self.code}{said})"
+
+    @property
+    def is_of_server(self) -> bool:
+        """Whether another server may well answer: this one is away, out of quota, or refuses the key."""
+        return self.kind == "unavailable" and (self.code in _OF_SERVER or self.code.startswith("http_"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

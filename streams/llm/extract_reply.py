@@ -47,6 +47,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.names import TIE_TYPES, has_tie, name_key, read_name, ties_in, with_owner
 from mnemolog.streams.entities.relations import name_forms
 from mnemolog.streams.llm.ask import (
+    CUT_OFF_NOTE,
     MAX_LINE,
     FilledLine,
     Line,
@@ -62,7 +63,7 @@ from mnemolog.streams.llm.ask import (
     shortened,
 )
 from mnemolog.streams.llm.evidence import CHECKED, Evidence, evidence_messages, is_said, other_speaker, shown_messages
-from mnemolog.streams.llm.ports import ExtractionTask
+from mnemolog.streams.llm.ports import CUT_OFF, ExtractionTask
 from mnemolog.streams.text.differences import USER, is_user_word
 from mnemolog.streams.text.patterns import tables
 from mnemolog.streams.text.readings import read
@@ -345,7 +346,8 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
         return ParsedReply(complaints=first_complaints(faults), dropped=tuple(dropped[:MAX_FACTS]))
     founded, unfounded = _founded(facts, subject)
     omitted = [DroppedStatement(text=one.text, reason=one.reason) for one in _omitted(found)]
-    return ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=context.notes)
+    notes = (*context.notes, *((CUT_OFF_NOTE,) if CUT_OFF in found else ()))
+    return ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=notes)
 
 
 def _omitted(found: object) -> tuple[_OmittedSentence, ...]:

@@ -15,11 +15,8 @@ def build_openai_chat_model(settings: StreamsSettings, watch: ModelWatch | None 
     with needs_extra("openai"):
         from mnemolog.streams.llm.openai_models import OpenAiChatModel, endpoint_of
 
-        endpoint = endpoint_of(
-            settings, watch or ModelWatch(), timeout=settings.llm_timeout, concurrency=settings.llm_concurrency
-        )
         return OpenAiChatModel(
-            endpoint,
+            endpoint_of(settings, watch or ModelWatch(), embeds=False),
             settings.chat_model,
             structured_output=settings.structured_output,
             left_out=settings.leave_out,
@@ -36,14 +33,8 @@ def build_embedder(settings: StreamsSettings, watch: ModelWatch | None = None) -
     with needs_extra("openai"):
         from mnemolog.streams.llm.openai_models import OpenAiEmbedder, endpoint_of
 
-        endpoint = endpoint_of(
-            settings,
-            watch or ModelWatch(),
-            timeout=settings.embedding_timeout,
-            concurrency=settings.embedding_concurrency,
-        )
         return OpenAiEmbedder(
-            endpoint,
+            endpoint_of(settings, watch or ModelWatch(), embeds=True),
             settings.embedding_model,
             dimensions=settings.embedding_dimensions,
             left_out=settings.leave_out,

@@ -10,25 +10,28 @@ import json
 import math
 import re
 import struct
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import parse_qsl
 
 import openai
-from pydantic import BaseModel, BeforeValidator, ValidationError
-from pydantic_core import to_json
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_json
 
 from mnemolog.common.logs import get_logger
 from mnemolog.schemas.base import MAX_MODEL_NAME
-from mnemolog.schemas.vector import Vector
+from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings
 from mnemolog.streams.llm.ports import (
+    CUT_OFF,
     ChatMessage,
     Embeddings,
     ModelWatch,
@@ -50,25 +53,37 @@ _REFUSED_STATUSES: Final = frozenset({400, 413, 414, 422, 431})
 """What the server says about this request. Other statuses can pass: a load, an outage, a key to be renewed."""
 _TOO_LARGE: Final = "too large"
 """In the message of a 429: the request alone exceeds the limit of a minute, so that no waiting helps."""
-Parameter = Literal["temperature", "seed", "response_format", "dimensions", "encoding_format"]
-_PARAMETER_WORDS: Final[Mapping[str, Parameter]] = {
-    "temperature": "temperature",
-    "seed": "seed",
-    "response_format": "response_format",
-    "json_schema": "response_format",
-    "json_object": "response_format",
-    "structured output": "response_format",
-    "dimensions": "dimensions",
-    "encoding_format": "encoding_format",
-    "base64": "encoding_format",
+Parameter = Literal["system", "temperature", "seed", "response_format", "dimensions", "encoding_format"]
+"""What a request can do without; without `system` the instructions stand in the first message of the user."""
+_PARAMETER_WORDS: Final[Mapping[Parameter, re.Pattern[str]]] = {
+    "response_format": re.compile(r"response_format|json_schema|json_object|structured output|grammar"),
+    "encoding_format": re.compile(r"encoding_format|base64"),
+    "temperature": re.compile(r"\btemperature\b"),
+    "dimensions": re.compile(r"\bdimensions\b"),
+    "seed": re.compile(r"\bseed\b"),
+    "system": re.compile(r"\bsystem (?:role|messages?|prompts?)\b|\broles? ['\"`]?system\b|\broles must alternate"),
 }
 _TOO_LONG: Final = re.compile(
     r"too (?:long|large)|tokens?\b|context (?:length|size)|maximum length|exceeds?\b", re.IGNORECASE
 )
 """In the message of a server that was sent a longer text than its model takes."""
-_TOO_LONG_STATUSES: Final = frozenset({400, 413, 422, 500})
+_ABOUT_REQUEST: Final = frozenset({400, 404, 413, 415, 422, 500, 501})
+"""With these a server may mean a parameter, or a length."""
+_STATUS_OF_CODE: Final[Mapping[str, int]] = {
+    "invalid_api_key": 401,
+    "insufficient_quota": 429,
+    "rate_limit_exceeded": 429,
+    "model_not_found": 404,
+}
 _FEWEST_CHARACTERS: Final = 200
 """A text that is refused with so few characters is not refused for its length."""
+_ANSWER_FIELDS: Final = (
+    *("content", "parsed", "tool_calls", "function_call", "text", "delta"),
+    *("reasoning_content", "reasoning", "thinking"),
+)
+"""Where servers put an answer."""
+AWAY_SECONDS: Final = 60.0
+"""So long an endpoint that failed is asked after its fallbacks, unless it says how long."""
 _MAX_DETAIL: Final = 300  # characters of a server's message that are kept
 _ERROR_STATUSES: Final = range(400, 600)
 _UNKNOWN_STATUS: Final = 500
@@ -80,9 +95,13 @@ _MAX_TOKENS: Final = 100_000_000
 class Endpoint:
     """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call.
 
-    `problems` has why all calls of a kind fail at the moment.
+    `problems` has why all calls of a kind fail at the moment. A fallback has a `name`, which is shown, and may have a
+    chat model of its own.
     """
 
+    name: str | None = None
+    chat_model: str | None = None
+    fallbacks: tuple["Endpoint", ...] = ()
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
@@ -91,57 +110,25 @@ class Endpoint:
     problems: MutableMapping[str, str] = field(default_factory=dict)
 
 
-def _plausible(sent: object) -> int:
-    """A server's count of tokens; 0, as from a server that counts none, where the value cannot be a count."""
-    return sent if type(sent) is int and 0 <= sent <= _MAX_TOKENS else 0
+def tokens_of(body: Mapping[str, Any]) -> Usage:
+    """The tokens that a reply counts, 0 where it has no plausible count; no reply is refused for it.
+
+    Of those that the server had in its cache there may be no count.
+    """
+    counts = usage if isinstance(usage := body.get("usage"), dict) else {}
+    asked, said = (
+        count if type(count) is int and 0 <= count <= _MAX_TOKENS else 0
+        for count in (counts.get("prompt_tokens"), counts.get("completion_tokens"))
+    )
+    details = counts.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    cached = min(max(0, cached), asked) if isinstance(cached, int) else None
+    return Usage(input_tokens=asked, output_tokens=said, cached_tokens=cached)
 
 
-PlausibleCount = Annotated[int, BeforeValidator(_plausible)]
-
-
-class TokenCounts(BaseModel):
-    prompt_tokens: PlausibleCount = 0
-    completion_tokens: PlausibleCount = 0
-    prompt_tokens_details: Any = None
-    """Servers differ in it, and no reply is refused for it."""
-
-    @property
-    def cached_tokens(self) -> int | None:
-        """The tokens of the prompt that the server had in its cache; None where it sends no count."""
-        details = self.prompt_tokens_details
-        sent = details.get("cached_tokens") if isinstance(details, dict) else None
-        return min(max(0, sent), self.prompt_tokens) if isinstance(sent, int) else None
-
-
-class ServerError(BaseModel):
-    message: str | None = None
-    code: int | str | None = None
-
-
-class ReplyBody(BaseModel):
-    """What replies have in common. Some gateways report an error with status 200."""
-
-    error: ServerError | None = None
-    model: str | None = None
-    usage: Any = None
-    """No reply is refused for it either."""
-
-    @property
-    def tokens(self) -> Usage:
-        counts = TokenCounts.model_validate(self.usage if isinstance(self.usage, dict) else {})
-        return Usage(
-            input_tokens=counts.prompt_tokens,
-            output_tokens=counts.completion_tokens,
-            cached_tokens=counts.cached_tokens,
-        )
-
-
-SendRequest = Callable[[], Awaitable[bytes]]
-"""Sends a request and returns the bytes of the reply; it may be called again."""
 # As the typed methods ask for it; otherwise an administrator's key of the environment would do as well.
 _OPTIONS: Final[Any] = {"headers": {"Content-Type": "application/json"}, "security": {"bearer_auth": True}}
 
-B = TypeVar("B", bound=ReplyBody)
 R = TypeVar("R")
 
 
@@ -170,64 +157,116 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
 
 
-def post(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> SendRequest:
-    """A way to post `body` as JSON to the endpoint `path`.
+class Server:
+    """An endpoint, and what is known of it: the parameters that it refuses, and why and until when it is avoided."""
 
-    The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of a
-    call's CPU time.
+    def __init__(self, endpoint: Endpoint, left_out: Collection[Parameter]) -> None:
+        self.endpoint = endpoint
+        self.client = create_client(endpoint)
+        self.away_until = 0.0
+        self.failure: CallFailure | None = None
+        self._left_out: dict[str, set[str]] = defaultdict(lambda: {*left_out})
+
+    async def ask(
+        self,
+        path: str,
+        form: Mapping[Parameter, Any],
+        body: Callable[[dict[str, Any]], Mapping[str, Any]],
+        read: Callable[[bytes], R | CallFailure],
+        *,
+        purpose: CallPurpose,
+        model: str,
+        timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
+        label: str | None = None,
+    ) -> R | CallFailure:
+        """What `read` makes of the reply to `body` of `form`, or what its failure means; failures are counted.
+
+        A request that is refused for a part of `form` is sent again, and from then on, without it.
+        """
+        left_out, on_failure = self._left_out[model], self.endpoint.on_failure
+        while True:
+            sent: dict[str, Any] = {name: value for name, value in form.items() if name not in left_out}
+            outcome = await self._post(path, body({**sent}), read, timeout)
+            if not isinstance(outcome, CallFailure):
+                return outcome
+            metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
+            on_failure(f"{purpose} {model}: {outcome.code}" + (f", {outcome.detail}" if outcome.detail else ""))
+            if outcome.refuses not in sent:
+                return outcome
+            left_out.add(outcome.refuses)
+            _log.warning("parameter_left_out", model=model, parameter=outcome.refuses, detail=outcome.detail)
+            on_failure(f"{purpose} {model} refuses {outcome.refuses}, which is left out from now on")
+
+    async def _post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[bytes], R | CallFailure],
+        timeout: float,  # noqa: ASYNC109 -- as above
+    ) -> R | CallFailure:
+        # The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of
+        # a call's CPU time. An address without a path has no slash in the end.
+        address = f"{str(self.client.base_url).rstrip('/')}/{path}"
+        try:
+            async with asyncio.timeout(timeout):
+                return read(await self.client.post(address, cast_to=bytes, content=to_json(body), options=_OPTIONS))
+        except TimeoutError:
+            return CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
+        except openai.APIStatusError as error:
+            wait = retry_after(error.response.headers, datetime.now(UTC))
+            return _status_failure(error.status_code, words_of(error.body) or error.message, wait)
+        except openai.APIConnectionError as error:
+            return CallFailure(
+                kind="unavailable", code="connection", detail=f"{error.__cause__ or error}"[:_MAX_DETAIL]
+            )
+
+
+class Servers:
+    """An endpoint and its fallbacks, in the order in which they are asked.
+
+    One that fails is asked after the others for `AWAY_SECONDS`, or as long as it says. `problems` has, under `name`,
+    which fallback answers, and why.
     """
-    address = str(client.base_url).rstrip("/")  # an address without a path has no slash in the end
-    return partial(client.post, f"{address}/{path}", cast_to=bytes, content=to_json(body), options=_OPTIONS)
 
+    def __init__(self, endpoint: Endpoint, *, name: str, left_out: Collection[Parameter]) -> None:
+        self._all = [Server(one, left_out) for one in (endpoint, *endpoint.fallbacks)]
+        self._problems = endpoint.problems
+        self._name = f"{name} (fallback)"
 
-@dataclass(slots=True)
-class OptionalParameters:
-    """The optional parameters of requests, without what the server, or a setting, leaves out.
+    async def ask(self, attempt: Callable[[Server], Awaitable[R | CallFailure]]) -> R | CallFailure:
+        """The outcome of the first server that does not fail; where all fail, of the first one.
 
-    A server that refuses a request and names one of them is asked again without it, and gets it no more.
-    """
+        A request that a server refuses goes to no other; and after one that took the whole time the caller asks again.
+        """
+        now = asyncio.get_running_loop().time
+        failures: dict[Server, CallFailure] = {}
+        for server in sorted(self._all, key=lambda one: one.away_until > now()):
+            outcome = await attempt(server)
+            if not isinstance(outcome, CallFailure):
+                server.away_until = 0.0
+                self._show(server)
+                return outcome
+            if not outcome.is_of_server:
+                return outcome
+            failures[server] = outcome
+            server.failure, server.away_until = outcome, now() + (outcome.retry_after or AWAY_SECONDS)
+            if outcome.code == "timeout":
+                break
+        return next(failures[server] for server in self._all if server in failures)
 
-    name: str
-    on_failure: OnFailure
-    left_out: set[str]
+    def _show(self, answered: Server) -> None:
+        """Show that a fallback is in use, or that none is any more."""
+        first = self._all[0]
+        if answered is first:
+            self._problems.pop(self._name, None)
+        elif first.failure is not None:
+            if self._name not in self._problems:
+                _log.warning("fallback_in_use", model=self._name, fallback=answered.endpoint.name)
+            self._problems[self._name] = f"{answered.endpoint.name} answers, as {first.failure.advice}"
 
-    def of(self, form: Mapping[Parameter, Any]) -> dict[str, Any]:
-        return {name: value for name, value in form.items() if name not in self.left_out}
-
-    def learn(self, outcome: object, sent: Mapping[str, Any]) -> bool:
-        """Whether a parameter that was sent is why the request was refused."""
-        if not isinstance(outcome, CallFailure) or outcome.refuses is None or outcome.refuses not in sent:
-            return False
-        self.left_out.add(outcome.refuses)
-        _log.warning("parameter_left_out", provider=self.name, parameter=outcome.refuses, detail=outcome.detail)
-        self.on_failure(f"{self.name} refuses {outcome.refuses}, which is left out from now on")
-        return True
-
-
-async def send(
-    request: SendRequest,
-    read: Callable[[bytes], R | CallFailure],
-    *,
-    purpose: CallPurpose,
-    model: str,
-    timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
-    on_failure: OnFailure = ignore_failure,
-) -> R | CallFailure:
-    """What `read` makes of the reply, or what its failure means; failures are counted and given to `on_failure`."""
-    try:
-        async with asyncio.timeout(timeout):
-            outcome = read(await request())
-    except TimeoutError:
-        outcome = CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
-    except openai.APIStatusError as error:
-        wait = retry_after(error.response.headers, datetime.now(UTC))
-        outcome = _status_failure(error.status_code, error.message, wait)
-    except openai.APIConnectionError as error:
-        outcome = CallFailure(kind="unavailable", code="connection", detail=str(error.__cause__ or error)[:_MAX_DETAIL])
-    if isinstance(outcome, CallFailure):
-        metrics.MODEL_ERRORS.labels(purpose=purpose, model=model, error=outcome.code).inc()
-        on_failure(f"{purpose} {model}: {outcome.code}" + (f", {outcome.detail}" if outcome.detail else ""))
-    return outcome
+    async def close(self) -> None:
+        for server in self._all:
+            await server.client.close()
 
 
 def show_pauses(purpose: CallPurpose, model: str) -> Callable[[bool], None]:
@@ -237,56 +276,60 @@ def show_pauses(purpose: CallPurpose, model: str) -> Callable[[bool], None]:
     return gauge.set
 
 
-def parse_body(content: bytes, body: type[B]) -> B | CallFailure:
-    """Validate a reply of status 200. What is no JSON comes from a proxy or was cut."""
+def parse_body(content: bytes) -> dict[str, Any] | CallFailure:
+    """The object of a reply of status 200, with which some gateways report errors.
+
+    What is no JSON comes from a proxy or was cut.
+    """
     try:
-        reply = body.model_validate_json(content)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        if fault["type"] == "json_invalid":
-            return CallFailure(kind="unavailable", code="not_json", detail=fault["msg"][:_MAX_DETAIL])
-        place = ".".join(map(str, fault["loc"]))
-        return CallFailure(kind="unavailable", code="unexpected_reply", detail=f"{place}: {fault['msg']}"[:_MAX_DETAIL])
-    if reply.error is None:
-        return reply
-    code = reply.error.code
-    status = code if isinstance(code, int) and code in _ERROR_STATUSES else _UNKNOWN_STATUS  # a label has few values
-    return _status_failure(status, reply.error.message or "", None)
+        body = from_json(content)
+    except ValueError as error:
+        return CallFailure(kind="unavailable", code="not_json", detail=f"{error}: {_excerpt(content)}"[:_MAX_DETAIL])
+    first = body[0] if isinstance(body, list) and body else body
+    if not isinstance(first, dict) or not (said := first.get("error")):
+        return body if isinstance(body, dict) else _unusable_reply("unexpected_reply", _excerpt(content))
+    code = str(said.get("code")) if isinstance(said, dict) else ""
+    status = _STATUS_OF_CODE.get(code) or (int(code) if code.isdecimal() else _UNKNOWN_STATUS)
+    return _status_failure(status if status in _ERROR_STATUSES else _UNKNOWN_STATUS, words_of(said), None)
+
+
+def _excerpt(content: bytes) -> str:
+    return " ".join(content[:200].decode("utf-8", "replace").split())
+
+
+def words_of(error: object) -> str:
+    """What a server says of an error, whatever the form of its body."""
+    if isinstance(error, dict):
+        named = (words_of(error[name]) for name in ("message", "error", "detail") if name in error)
+        return next(filter(None, named), "") or str(error)
+    return "; ".join(map(words_of, error)) if isinstance(error, list) else str(error or "")
 
 
 def _status_failure(status: int, message: str, wait: float | None) -> CallFailure:
     is_too_large = status == HTTPStatus.TOO_MANY_REQUESTS and _TOO_LARGE in message.lower()
+    named = (name for name, words in _PARAMETER_WORDS.items() if words.search(message.lower()))
     return CallFailure(
         kind="refused" if is_too_large or status in _REFUSED_STATUSES else "unavailable",
         code=f"http_{status}",
         detail=message[:_MAX_DETAIL],
         retry_after=wait,
-        refuses=next((name for word, name in _PARAMETER_WORDS.items() if word in message.lower()), None),
-        is_too_long=status in _TOO_LONG_STATUSES and bool(_TOO_LONG.search(message)),
+        refuses=next(named, None) if status in _ABOUT_REQUEST else None,
+        is_too_long=status in _ABOUT_REQUEST and bool(_TOO_LONG.search(message)),
     )
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
     text = headers.get("retry-after") or ""
-    candidates = (_number(headers.get("retry-after-ms") or "", 0.001), _number(text), _seconds_until(text, now))
-    return next((max(0.0, seconds) for seconds in candidates if seconds is not None), None)
-
-
-def _number(text: str, unit: float = 1.0) -> float | None:
-    try:
-        value = float(text) * unit
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _seconds_until(text: str, now: datetime) -> float | None:
+    for said, unit in ((headers.get("retry-after-ms") or "", 0.001), (text, 1.0)):
+        with suppress(ValueError):
+            if math.isfinite(seconds := float(said) * unit):
+                return max(0.0, seconds)
     try:
         when = parsedate_to_datetime(text)
     except ValueError:
         return None
-    return (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds()
+    return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
 
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
@@ -295,8 +338,12 @@ MAX_CHARACTERS: Final = 6_000
 """A text is embedded by its beginning: OpenAI refuses more than 8191 tokens, and CJK has up to 1.4 a character."""
 _REQUEST_CHARACTERS: Final = 200_000  # OpenAI refuses requests of more than 300 000 tokens over all texts
 _LENGTH_TOLERANCE: Final = 1e-4
+_SAME_MODEL: Final = 0.99
+"""Cosine similarity of two vectors of one text: servers of one model differ by rounding."""
+_NUMBERS: Final = TypeAdapter(list[float])
 _OVERRIDE_MODEL_LABEL: Final = "other"  # the label of a turn's own model where it fails: a label has few values
 _PROBE_TEXT: Final = "Hello."
+_GREETING: Final = ChatMessage(role="user", content=_PROBE_TEXT)
 _PROBE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"hello": {"type": "boolean"}},
@@ -305,46 +352,38 @@ _PROBE_SCHEMA: Final[Mapping[str, Any]] = {
 }
 
 
-class ChatMessageBody(BaseModel):
-    """A message as servers send it: the answer may stand in parts, in a call of a tool or where reasoning should."""
+def answer_of(choices: Sequence[Any]) -> str | None:
+    """The answer in the choices of a reply, wherever a server puts it; None where there is no message.
 
-    content: Any = None
-    refusal: str | None = None
-    tool_calls: Any = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-
-    @property
-    def text(self) -> str:
-        """The first of these that has words; "" where none has."""
-        parts = self.content if isinstance(self.content, list) else []
-        calls = self.tool_calls if isinstance(self.tool_calls, list) else []
-        found = (
-            self.content,
-            "".join(said for part in parts if isinstance(part, dict) and isinstance(said := part.get("text"), str)),
-            *(call["function"].get("arguments") for call in calls if isinstance(call, dict) and "function" in call),
-            self.reasoning_content,
-            self.reasoning,
-        )
-        return next((text for text in found if isinstance(text, str) and text.strip()), "")
+    Of several texts the first with JSON, without parts that are reasoning.
+    """
+    found: list[str] = []
+    for choice in choices:
+        message = (choice.get("message") or choice) if isinstance(choice, dict) else None
+        fields = message if isinstance(message, dict) else {"content": message}
+        found += [_said(fields[name]) for name in _ANSWER_FIELDS if name in fields]
+    said = [text for text in found if text.strip()]
+    answer = next((text for text in said if "{" in text or "[" in text), said[0] if said else "")
+    return answer if found else None
 
 
-class Choice(BaseModel):
-    message: ChatMessageBody
-    finish_reason: str | None = None
+def _said(part: Any) -> str:
+    """The text of a part of a message, or of its parts together; what is none of these is the answer itself."""
+    if part is None or isinstance(part, str):
+        return part or ""
+    if isinstance(part, list) and all(isinstance(one, str) or _content(one) is not None for one in part):
+        return "\n".join(map(_said, part))
+    return json.dumps(part) if (content := _content(part)) is None else _said(content)
 
 
-class CompletionBody(ReplyBody):
-    choices: list[Choice] | None = None
-
-
-class EmbeddingItem(BaseModel):
-    index: int
-    embedding: str | list[float]
-
-
-class EmbeddingsBody(ReplyBody):
-    data: list[EmbeddingItem] | None = None
+def _content(part: Any) -> Any:
+    """What a part of a message, or a call of a tool, has in it; "" for reasoning, None for what is no such part."""
+    if not isinstance(part, dict):
+        return None
+    if re.search("think|reason", str(part.get("type"))):
+        return ""
+    names = ("function", "arguments", *(("text", "json", "content") if "type" in part else ()))
+    return next((part[name] for name in names if name in part), None)
 
 
 class OpenAiChatModel:
@@ -368,12 +407,9 @@ class OpenAiChatModel:
     ) -> None:
         self.model = model
         self._structured_output = structured_output
-        self._left_out = left_out
-        self._parameters: dict[str, OptionalParameters] = {}
-        self._client = create_client(endpoint)
+        self._servers = Servers(endpoint, name=f"chat {model}", left_out=left_out)
         self._timeout = endpoint.timeout
         self._retry = endpoint.retry
-        self._on_failure = endpoint.on_failure
         self._problems = endpoint.problems
         self._slots = CallSlots(endpoint.retry.max_concurrent)
         self._retriers: dict[Purpose, CallRetrier] = {}
@@ -394,37 +430,32 @@ class OpenAiChatModel:
 
     async def probe(self) -> Reply | CallFailure:
         """One short call, which is not repeated."""
-        greeting = ChatMessage(role="user", content=_PROBE_TEXT)
         return await self._attempt(
-            Prompt(purpose="extract", version="probe", messages=(greeting,), schema=_PROBE_SCHEMA)
+            Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
         )
 
     async def _attempt(self, prompt: Prompt) -> Reply | CallFailure:
-        model = prompt.model or self.model
-        parameters = self._parameters.setdefault(
-            model, OptionalParameters(f"chat {model}", self._on_failure, {*self._left_out})
+        return await self._servers.ask(partial(self._ask, prompt))
+
+    async def _ask(self, prompt: Prompt, server: Server) -> Reply | CallFailure:
+        model = prompt.model or server.endpoint.chat_model or self.model
+        return await server.ask(
+            "chat/completions",
+            self._form(prompt),
+            partial(self._body, prompt, model),
+            partial(self._read, model, server.endpoint.name),
+            purpose=prompt.purpose,
+            model=model,
+            timeout=prompt.timeout or self._timeout,
+            label=_OVERRIDE_MODEL_LABEL if prompt.model else None,
         )
-        while True:
-            sent = parameters.of(self._form(prompt))
-            outcome = await send(
-                post(self._client, "chat/completions", self._body(prompt, sent)),
-                partial(self._read, model),
-                purpose=prompt.purpose,
-                model=_OVERRIDE_MODEL_LABEL if prompt.model else self.model,
-                timeout=prompt.timeout or self._timeout,
-                on_failure=self._on_failure,
-            )
-            if not parameters.learn(outcome, sent):
-                return outcome
 
     def _new_retrier(self, prompt: Prompt) -> CallRetrier:
         """The retrier of a purpose. Its probe has the purpose's instructions and schema: what fails all fails it."""
         purpose = prompt.purpose
         instructions = tuple(message for message in prompt.messages if message.role == "system")
-        greeting = ChatMessage(role="user", content=_PROBE_TEXT)
-        probe = Prompt(
-            purpose=purpose, version=prompt.version, messages=(*instructions, greeting), schema=prompt.schema
-        )
+        messages = (*instructions, _GREETING)
+        probe = Prompt(purpose=purpose, version=prompt.version, messages=messages, schema=prompt.schema)
         self._retriers[purpose] = CallRetrier(
             self._retry,
             name=f"{purpose} {self.model}",
@@ -436,10 +467,10 @@ class OpenAiChatModel:
         return self._retriers[purpose]
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._servers.close()
 
     def _form(self, prompt: Prompt) -> dict[Parameter, Any]:
-        form: dict[Parameter, Any] = {"temperature": 0.0, "seed": 0}
+        form: dict[Parameter, Any] = {"system": True, "temperature": 0.0, "seed": 0}
         if self._structured_output == "json_schema":
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
             form["response_format"] = {"type": "json_schema", "json_schema": strict}
@@ -447,27 +478,35 @@ class OpenAiChatModel:
             form["response_format"] = {"type": "json_object"}
         return form
 
-    def _body(self, prompt: Prompt, sent: Mapping[str, Any]) -> dict[str, Any]:
+    def _body(self, prompt: Prompt, model: str, sent: dict[str, Any]) -> dict[str, Any]:
         messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
         if self._structured_output != "json_schema" or "response_format" not in sent:
             # In the first message: some servers take one system message alone.
             instruction = f"Answer with one JSON object that follows this JSON Schema:\n{json.dumps(prompt.schema)}"
             messages[0]["content"] += f"\n\n{instruction}"
-        return {"model": prompt.model or self.model, "messages": messages, **sent}
+        if not sent.pop("system", False) and messages[0]["role"] == "system":
+            first, second, *rest = messages
+            messages = [{**second, "content": f"{first['content']}\n\n{second['content']}"}, *rest]
+        return {"model": model, "messages": messages, **sent}
 
-    def _read(self, model: str, content: bytes) -> Reply | CallFailure:
-        body = parse_body(content, CompletionBody)
+    def _read(self, model: str, endpoint: str | None, content: bytes) -> Reply | CallFailure:
+        body = parse_body(content)
         if isinstance(body, CallFailure):
             return body
-        if not body.choices:
-            return _unusable_reply("no_choices", "a reply without choices")
-        choice = body.choices[0]
-        if choice.message.refusal:
-            return CallFailure(kind="refused", code="model_refusal", detail=choice.message.refusal[:_MAX_DETAIL])
-        if choice.finish_reason == "content_filter":
+        choices = body.get("choices") or [body]
+        choices = choices if isinstance(choices, list) else [choices]
+        text = answer_of(choices)
+        if text is None:
+            return _unusable_reply("no_choices", f"a reply without choices: {_excerpt(content)}")
+        choice = next((one for one in choices if isinstance(one, dict)), {})
+        if isinstance(message := choice.get("message"), dict) and message.get("refusal"):
+            return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"])[:_MAX_DETAIL])
+        if choice.get("finish_reason") == "content_filter":
             return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
-        name = (body.model or model)[:MAX_MODEL_NAME]
-        return Reply(text=choice.message.text, model=name, usage=body.tokens)
+        if choice.get("finish_reason") == "length":
+            text += CUT_OFF
+        name = said[:MAX_MODEL_NAME] if isinstance(said := body.get("model"), str) and said else model[:MAX_MODEL_NAME]
+        return Reply(text=text, model=name, usage=tokens_of(body), endpoint=endpoint)
 
 
 class OpenAiEmbedder:
@@ -490,12 +529,12 @@ class OpenAiEmbedder:
         self._form: dict[Parameter, Any] = {"encoding_format": "base64"}
         if dimensions is not None:
             self._form["dimensions"] = dimensions
-        self._parameters = OptionalParameters(f"embed {model}", endpoint.on_failure, {*left_out})
         self._dimensions = dimensions
         self._max_characters = MAX_CHARACTERS
-        self._client = create_client(endpoint)
+        self._servers = Servers(endpoint, name=f"embed {model}", left_out=left_out)
+        self._compares = bool(endpoint.fallbacks)
+        self._likeness: dict[str | None, Vector] = {}
         self._timeout = endpoint.timeout
-        self._on_failure = endpoint.on_failure
         self._retrier = CallRetrier(
             endpoint.retry,
             name=f"embed {model}",
@@ -507,74 +546,112 @@ class OpenAiEmbedder:
     async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:
         """As `Embedder`. More texts than one request takes go in several, one after another."""
         vectors: list[Vector] = []
-        usage = Usage()
+        usage, endpoint = Usage(), None
         for batch in request_batches(texts):
             part = await self._retrier.call(partial(self._embed, batch), divisible=divisible)
             vectors += part.vectors
             usage += part.usage
-        return Embeddings(vectors=tuple(vectors), usage=usage)
+            endpoint = part.endpoint or endpoint
+        return Embeddings(vectors=tuple(vectors), usage=usage, endpoint=endpoint)
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._servers.close()
 
     async def probe(self) -> Embeddings | CallFailure:
         """One short call, which is not repeated."""
         return await self._embed([_PROBE_TEXT])
 
     async def _embed(self, texts: list[str]) -> Embeddings | CallFailure:
+        return await self._servers.ask(partial(self._ask, texts))
+
+    async def _ask(self, texts: list[str], server: Server) -> Embeddings | CallFailure:
+        """Each of several servers is first asked for one text: nothing tells two models apart but their vectors."""
+        name = server.endpoint.name
+        if self._compares and name not in self._likeness:
+            known = await self._embed_by(server, [_PROBE_TEXT])
+            if isinstance(known, CallFailure):
+                return known
+            first = self._likeness.get(None)
+            if name and (first is None or cosine_similarity(first.values, known.vectors[0].values) < _SAME_MODEL):
+                return _unusable_reply("other_model", f"{name} is not known to have the same model")
+            self._likeness[name] = known.vectors[0]
+        return await self._embed_by(server, texts)
+
+    async def _embed_by(self, server: Server, texts: list[str]) -> Embeddings | CallFailure:
         limit = self._max_characters
         while True:
-            sent = self._parameters.of(self._form)
-            body = {"model": self.model, "input": [text[:limit] for text in texts], **sent}
-            outcome = await send(
-                post(self._client, "embeddings", body),
-                partial(self._read, len(texts)),
+            cut = [text[:limit] for text in texts]
+            outcome = await server.ask(
+                "embeddings",
+                self._form,
+                partial(self._body, cut),
+                partial(self._read, len(texts), server.endpoint.name),
                 purpose="embed",
                 model=self.model,
                 timeout=self._timeout,
-                on_failure=self._on_failure,
             )
             if not isinstance(outcome, CallFailure):
                 if limit < self._max_characters:
                     self._max_characters = limit
-                    _log.warning("texts_embedded_by_their_beginning", provider=self._parameters.name, characters=limit)
+                    _log.warning("texts_embedded_by_their_beginning", model=self.model, characters=limit)
                 return outcome
-            if self._parameters.learn(outcome, sent):
-                continue
-            longest = max(min(len(text), limit) for text in texts)
+            longest = max(map(len, cut))
             if not outcome.is_too_long or longest <= _FEWEST_CHARACTERS:
                 return outcome
             limit = max(_FEWEST_CHARACTERS, longest // 2)
 
-    def _read(self, count: int, content: bytes) -> Embeddings | CallFailure:
-        body = parse_body(content, EmbeddingsBody)
+    def _body(self, texts: list[str], sent: dict[str, Any]) -> dict[str, Any]:
+        return {"model": self.model, "input": texts, **sent}
+
+    def _read(self, count: int, endpoint: str | None, content: bytes) -> Embeddings | CallFailure:
+        body = parse_body(content)
         if isinstance(body, CallFailure):
             return body
-        items = sorted(body.data or (), key=lambda item: item.index)
-        if [item.index for item in items] != list(range(count)):
-            return _unusable_reply("wrong_count", f"{len(items)} embeddings for {count} texts")
+        items = body.get("data") or body.get("embeddings") or []
+        if not isinstance(items, list) or len(items) != count:
+            found = len(items) if isinstance(items, list) else "no list of"
+            return _unusable_reply("wrong_count", f"{found} embeddings for {count} texts")
+        places = [one.get("index") for one in items if isinstance(one, dict) and one.get("index") is not None]
+        if places and sorted(map(str, places)) != sorted(map(str, range(count))):
+            return _unusable_reply("wrong_count", f"embeddings for other texts than the {count} that were sent")
+        if places:
+            items = sorted(items, key=lambda one: int(one["index"]))
         try:
-            rows = [normalized(decode_embedding(item.embedding)) for item in items]
-        except ValueError as error:
-            return _unusable_reply("bad_embedding", str(error))
+            rows = [normalized(decode_embedding(one["embedding"] if isinstance(one, dict) else one)) for one in items]
+        except (KeyError, ValueError) as error:
+            return _unusable_reply("bad_embedding", f"{error}"[:_MAX_DETAIL])
         expected = self._dimensions or len(rows[0])
         if any(len(row) != expected for row in rows):
             sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
             advice = "set MNEMOLOG_EMBEDDING_DIMENSIONS to what the model gives"
             return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected: {advice}")
         self._dimensions = expected
-        return Embeddings(vectors=tuple(Vector.from_values(self.model, row) for row in rows), usage=body.tokens)
+        vectors = tuple(Vector.from_values(self.model, row) for row in rows)
+        return Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
 
 
-def endpoint_of(settings: StreamsSettings, watch: ModelWatch, *, timeout: float, concurrency: int) -> Endpoint:
-    return Endpoint(
+def endpoint_of(settings: StreamsSettings, watch: ModelWatch, *, embeds: bool) -> Endpoint:
+    """The server of the settings for completions, or the one that `embeds`, with its fallbacks."""
+    first = Endpoint(
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
-        timeout=timeout,
-        retry=RetrySettings(max_concurrent=concurrency),
+        timeout=settings.embedding_timeout if embeds else settings.llm_timeout,
+        retry=RetrySettings(max_concurrent=settings.embedding_concurrency if embeds else settings.llm_concurrency),
         on_failure=watch.on_failure,
         problems=watch.problems,
     )
+    others = (
+        replace(
+            first,
+            name=one.name,
+            base_url=one.base_url,
+            api_key=one.api_key.get_secret_value() if one.api_key else None,
+            chat_model=one.chat_model,
+        )
+        for one in settings.fallbacks
+        if one.embeds or not embeds
+    )
+    return replace(first, fallbacks=tuple(others))
 
 
 def request_batches(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -593,10 +670,12 @@ def request_batches(texts: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def decode_embedding(embedding: str | list[float]) -> Sequence[float]:
+def decode_embedding(embedding: object) -> Sequence[float]:
     """An embedding from numbers, or from base64 of little-endian float32. Raises ValueError where it is neither."""
-    if isinstance(embedding, list):
-        return embedding
+    if isinstance(embedding, list) and len(embedding) == 1 and isinstance(embedding[0], list):
+        (embedding,) = embedding
+    if not isinstance(embedding, str):
+        return _NUMBERS.validate_python(embedding)
     try:
         raw = base64.b64decode(embedding, validate=True)
         return struct.unpack(f"<{len(raw) // 4}f", raw)

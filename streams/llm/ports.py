@@ -7,7 +7,7 @@ The errors are grouped by what a stage does about them.
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 from uuid import UUID
 
 from mnemolog.schemas.base import known_sum
@@ -190,13 +190,18 @@ class SharedPrompt(Prompt):
     tasks: tuple[ExtractionTask, ...]
 
 
+CUT_OFF: Final = "(cut off at the token limit)"
+"""Ends the text of a reply of which the server says so."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The text of a model's reply, unparsed, with the model and the tokens used."""
+    """The text of a model's reply, unparsed, with the model and the tokens used; `endpoint` is that of a fallback."""
 
     text: str
     model: str
     usage: Usage = Usage()
+    endpoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,10 +224,11 @@ class TimedReply(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embeddings:
-    """One vector a text, in the order of the texts."""
+    """One vector a text, in the order of the texts; `endpoint` is the fallback that made some of them."""
 
     vectors: tuple[Vector, ...]
     usage: Usage = Usage()
+    endpoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +264,7 @@ AskModel = Callable[[Prompt, int], Awaitable[TimedReply]]
 class EmbeddingResult:
     """One vector a text; `calls` is this source's share of the call, `milliseconds` the whole call's.
 
-    Where `is_paid`, another attempt of the source has paid: calls and tokens are 0.
+    Where `is_paid`, another attempt of the source has paid: calls and tokens are 0. `endpoint` is as in `Embeddings`.
     """
 
     vectors: tuple[Vector, ...]
@@ -267,6 +273,7 @@ class EmbeddingResult:
     tokens: int
     milliseconds: float
     is_paid: bool = False
+    endpoint: str | None = None
 
 
 class SourceChatModel(Protocol):

@@ -309,7 +309,7 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple
 def read_answers(text: str, asked: Collection[str]) -> dict[str, Any]:
     """The answers of a reply by what was `asked`, such as "N1 K1"; none of a reply in another form."""
     said = _PAIR.sub(lambda name: " ".join(filter(None, name.groups())).upper().join('""'), text)
-    found = next((one for name in asked if isinstance(one := find_object(said, name), dict)), {})
+    found = next((one for name in asked if isinstance(one := find_object(said, name, is_list=False), dict)), {})
     return {name: value for name, value in found.items() if name in asked and isinstance(value, str | int)}
 
 
@@ -394,9 +394,7 @@ def _fills_slot_anew(fact: ExtractedFact, known: Candidate) -> bool:
 def _corrects(fact: ExtractedFact, known: Candidate) -> bool:
     """Whether a statement denies something, or has other amounts: "likes tea" takes back no "likes coffee"."""
     own = read(fact.text)
-    return bool(
-        own.negations or read(fact.excerpt).negations or (own.claimed and read(known.text).claimed - own.claimed)
-    )
+    return bool(own.denies or read(fact.excerpt).denies or (own.claimed and read(known.text).claimed - own.claimed))
 
 
 def _tells_change(fact: ExtractedFact) -> bool:

@@ -124,7 +124,7 @@ def replies_of(reply: Reply, parts: Sequence[Part | None], asked: Sequence[int])
     """
     texts = [None if part is None else json.dumps(part) for part in parts]
     if all(text is None for text in texts):
-        texts[0] = json.dumps({"undivided": _said(reply)})
+        texts[0] = json.dumps({"undivided": f"reply: {_said(reply)}"})
     weights = [0 if text is None else weight for text, weight in zip(texts, asked, strict=True)]
     usages = divide_usage(reply.usage, weights, [len(text or "") for text in texts])
     return [

@@ -16,6 +16,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.entities.resolver import names_to_embed
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
+from mnemolog.streams.llm.ask import fallback_notes
 from mnemolog.streams.llm.ports import EmbeddingResult, PromptRefusedError, RequestSource, SourceEmbedder
 from mnemolog.streams.stages.processor import ReceivedEnvelope, ThresholdsFor, next_envelope
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
@@ -51,6 +52,7 @@ class EmbedStage:
             input_tokens=embedded.tokens,
             dropped=dropped,
             stored_replies=int(embedded.is_paid),
+            notes=tuple(fallback_notes((embedded,))),
         )
         steps = (*envelope.steps, step)
         return next_envelope(EmbeddedFacts, envelope, facts=facts, name_vectors=name_vectors, steps=steps)

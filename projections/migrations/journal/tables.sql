@@ -58,6 +58,7 @@ CREATE TABLE model_replies (
     cached_tokens integer,
     shared jsonb,
     paid_by text,
+    endpoint text,
     PRIMARY KEY (owner, source_id, stage, version, attempt)
 );
 CREATE INDEX model_replies_created_at ON model_replies (created_at);

@@ -62,6 +62,7 @@ Mode = Literal[
     "wrong_count",  # one embedding is missing
     "wrong_dimensions",
     "nan",
+    "as_is",  # `body`, with `headers`: text, or JSON; of an endless one it is sent again and again
 ]
 
 
@@ -80,6 +81,9 @@ class Failure(BaseModel):
     share: float = 1.0
     status: int = 500
     retry_after: str | None = None
+    body: Any = None
+    headers: Mapping[str, str] = {}
+    endless: bool = False
 
     def applies_to(self, path: Endpoint, body: bytes) -> bool:
         return self.path in {None, path} and self.containing.encode() in body
@@ -89,14 +93,13 @@ class Failure(BaseModel):
 class Habits:
     """How real servers differ from OpenAI: `refused` parameters, one system message, texts of `most_characters`.
 
-    `answer_in` is where the answer stands. A text that is too long is refused with `too_long_status`.
+    A text that is too long is refused with `too_long_status`.
     """
 
     refused: frozenset[str] = frozenset()
     one_system_message: bool = False
     most_characters: int | None = None
     too_long_status: int = 400
-    answer_in: Literal["content", "parts", "tool_calls", "reasoning_content", "reasoning"] = "content"
 
     def refusal(self, body: Mapping[str, Any]) -> tuple[int, str] | None:
         """The status and the message with which a request is refused."""
@@ -108,20 +111,6 @@ class Habits:
         if self.most_characters is not None and any(len(text) > self.most_characters for text in body.get("input", ())):
             return self.too_long_status, "input (920 tokens) is too large to process. increase the physical batch size"
         return None
-
-    def message(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The message with the answer where this server puts it."""
-        said = message["content"]
-        match self.answer_in:
-            case "parts":
-                return message | {"content": [{"type": "text", "text": said}]}
-            case "tool_calls":
-                call = {"id": "1", "type": "function", "function": {"name": "answer", "arguments": said}}
-                return message | {"content": None, "tool_calls": [call]}
-            case "content":
-                return message
-            case other:
-                return message | {"content": "", other: said}
 
 
 class Failures:
@@ -165,7 +154,7 @@ def error_body(status: int, message: str = "as the test asked for") -> bytes:
     return orjson.dumps({"error": {"message": message, "type": "test", "code": status}})
 
 
-def completion_body(request: ChatRequest, replies: Replies, failure: Failure | None, habits: Habits) -> bytes:
+def completion_body(request: ChatRequest, replies: Replies, failure: Failure | None) -> bytes:
     mode = failure.mode if failure else None
     words: str | None = reply_to(request, replies)
     finish, refusal = "stop", None
@@ -177,7 +166,7 @@ def completion_body(request: ChatRequest, replies: Replies, failure: Failure | N
         words, refusal = None, "I cannot help with that."
     elif mode == "content_filter":
         words, finish = "", "content_filter"
-    message = habits.message({"role": "assistant", "content": words, "refusal": refusal})
+    message = {"role": "assistant", "content": words, "refusal": refusal}
     choices = [] if mode == "no_choices" else [{"index": 0, "message": message, "finish_reason": finish}]
     asked = sum(len(part["content"]) for part in request.body["messages"]) // 4
     said = len(words or "") // 4
@@ -353,7 +342,7 @@ class OpenAiServer:
         asked = ChatRequest(orjson.loads(raw))
         if refusal := self.habits.refusal(asked.body):
             return _json(error_body(*refusal), status=refusal[0])
-        content = completion_body(asked, self.replies, failure, self.habits)
+        content = completion_body(asked, self.replies, failure)
         if asked.question != _PROBE:
             self.chat_tokens += orjson.loads(content)["usage"]["total_tokens"]
         return self._reply(content, failure)
@@ -406,7 +395,7 @@ class OpenAiServer:
         if self.keep_bodies:
             self.bodies.append(orjson.loads(raw))
 
-    async def _fail(self, failure: Failure, request: Request) -> Response | None:
+    async def _fail(self, failure: Failure, request: Request) -> Response | None:  # noqa: PLR0911 -- one a mode
         """The response of a failure that concerns the server; None where it concerns the model's words."""
         match failure.mode:
             case "status" | "error_in_200":
@@ -414,6 +403,12 @@ class OpenAiServer:
                 return _json(
                     error_body(failure.status), 200 if failure.mode == "error_in_200" else failure.status, headers
                 )
+            case "as_is":
+                content = failure.body.encode() if isinstance(failure.body, str) else orjson.dumps(failure.body)
+                headers = {"content-type": "application/json", **failure.headers}
+                if failure.endless:
+                    return StreamingResponse(_again_and_again(content), failure.status, headers)
+                return Response(content, failure.status, headers)
             case "hang":
                 if await self._hang(failure, request):
                     self._cut(request)
@@ -437,6 +432,12 @@ class OpenAiServer:
 
     def _cut(self, request: Request) -> None:
         self._connections.cut((request.client.host, request.client.port))  # type: ignore[union-attr]  # TCP
+
+
+async def _again_and_again(content: bytes) -> AsyncIterator[bytes]:
+    while True:
+        yield content
+        await asyncio.sleep(0)
 
 
 class _TruncatedResponse(Response):

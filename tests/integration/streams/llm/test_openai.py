@@ -111,13 +111,6 @@ async def test_a_setting_leaves_a_parameter_out(server: OpenAiServer) -> None:
     assert not {"temperature", "seed"} & server.bodies[0].keys()
 
 
-@pytest.mark.parametrize("place", ["parts", "tool_calls", "reasoning_content", "reasoning"])
-async def test_the_answer_is_read_wherever_a_server_puts_it(server: OpenAiServer, place: Any) -> None:
-    server.habits.answer_in = place
-    said = await complete(server)
-    assert parse_extraction(said, extraction(user("I live in Berlin."))).value
-
-
 async def test_an_azure_address_keeps_its_version_and_its_key(server: OpenAiServer) -> None:
     address = f"{server.base_url}?api-version=2024-10-21"
     chat = OpenAiChatModel(Endpoint(base_url=address, api_key="k", retry=PACE), "test-model")

@@ -66,7 +66,7 @@ async def test_a_failing_call_is_blamed_after_six_attempts_while_many_others_suc
     [
         ("http_401", "key sk-123", "the server refuses the key: correct MNEMOLOG_API_KEY (http_401)"),
         ("http_429", "no credits", "the quota of the account, or its rate, is used up (http_429: no credits)"),
-        ("http_500", "said: my salary", "the server fails (http_500)"),
+        ("http_500", "said: my salary", "the server fails: see its log (http_500)"),
     ],
 )
 @in_virtual_time

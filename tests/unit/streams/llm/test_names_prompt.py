@@ -152,7 +152,7 @@ def test_a_faulty_answer_finds_nobody_and_leaves_a_note(names: Sequence[Mapping[
 
 @pytest.mark.parametrize(
     "fields",
-    [{"entity": "one"}, {"entity": 1.5}, {"entity": True}, {"entity": None}, {"name": [1]}],
+    [{"entity": "one"}, {"entity": 1.5}, {"entity": True}, {"entity": None}, {"name": [1, 2]}],
     ids=str,
 )
 def test_what_has_not_the_form_of_an_answer_is_none(fields: Mapping[str, Any]) -> None:

@@ -25,6 +25,8 @@ from tests.support.servers.search_replies import SearchReplies
         ('{"numbers": [3]}', (2,)),
         ('{"numbers": []}', ()),
         ('```json\n{"numbers": [1]}\n```', (0,)),
+        ("[2, 1]", (1, 0)),
+        ('{"numbers": null}', ()),
     ],
 )
 def test_numbers_are_places(reply: str, order: tuple[int, ...]) -> None:
@@ -34,7 +36,7 @@ def test_numbers_are_places(reply: str, order: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        *("", "2, 1", "[2, 1]", '{"numbers": [1', '{"numbers": null}'),
+        *("", "2, 1", '{"numbers": [1'),
         *(f'{{"numbers": [{number}]}}' for number in ("2, 2", "0", "4", "-1", '"x"', "1.5", "true")),
     ],
 )
@@ -117,7 +119,7 @@ def test_wordings_differ_from_the_question_and_each_other() -> None:
     assert parse_variants(reply, QUESTION, 2) == ("Her home", "Her city")
 
 
-@pytest.mark.parametrize("reply", ["", "no", '{"wordings": [""]}', '{"wordings": "x"}', "{}"])
+@pytest.mark.parametrize("reply", ["", "no", '{"wordings": [""]}', "{}"])
 def test_other_wordings_are_refused(reply: str) -> None:
     with pytest.raises(UnusableReplyError):
         parse_variants(reply, QUESTION, 2)

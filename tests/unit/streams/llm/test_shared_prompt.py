@@ -375,7 +375,7 @@ def test_a_number_that_json_has_no_room_for_is_a_fault_of_its_own_turn(number: f
     assert texts(parts) == [[SAID[0]], [SAID[1]], []]
     first, *_ = divide_reply(Reply(text="no \ud800", model="m"), TASKS)  # half a sign
     assert first is not None
-    assert json.loads(first.text) == {"undivided": "no ?"}
+    assert json.loads(first.text) == {"undivided": "reply: no ?"}
 
 
 @pytest.mark.parametrize("number", [0, 3, 4, 10**30, True, "2", None])
