@@ -28,7 +28,6 @@ def rejections_are_forgotten() -> PatchedPlaces:
 
 @fault(
     "two whom a person has split are proposed as one",
-    f"{ENTITIES}pending_merges.py::test_two_whom_a_person_has_split_are_not_proposed_as_one",
     found_by="people",
 )
 def splits_are_forgotten() -> PatchedPlaces:
