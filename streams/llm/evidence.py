@@ -3,24 +3,26 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities.names import read_name, ties_in
+from mnemolog.streams.llm.fact_checks import FieldFault, Source, answer_fault, is_quotation
 from mnemolog.streams.llm.ports import ExtractionTask
-from mnemolog.streams.text.assertions import TurnWords, is_negative, unsaid
-from mnemolog.streams.text.differences import copied_texts
-from mnemolog.streams.text.readings import read
-from mnemolog.streams.text.short_answers import asked_part, begins_sentence, short_answer
+from mnemolog.streams.text.differences import copied_texts, is_user_word
+from mnemolog.streams.text.short_answers import asked_part, begins_sentence, sentences_of, short_answer
 from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
 
 MIN_SCRIPT_LINES: Final = 2
 """How many lines of a message begin with a name and a colon if it is a script: one alone may be "Note: ..."."""
 _SPOKEN_LINE: Final = re.compile(
-    r"^[ \t]*([^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*){0,2}):[ \t]+(?=\S)", re.MULTILINE
+    r"^[ \t]*(?:\[[^\]\n]{1,40}\][ \t]*)?([^\W\d_][\w.'-]*(?: [^\W\d_a-z][\w.'-]*){0,2})"
+    r"(?:[ \t]*\([^)\n]{1,30}\))?:[ \t]+(?=\S)",
+    re.MULTILINE,
 )
+"""A name, perhaps with a time before or after it, and a colon."""
 
 
 def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str | None:
@@ -32,7 +34,9 @@ def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str
 
 def _spoken(message: Message) -> Iterator[tuple[str, str | None]]:
     """The parts of a message as comparable texts, each with the name of who says it, if one is given."""
-    lines = list(_SPOKEN_LINE.finditer(message.content)) if message.role == "user" else []
+    found = list(_SPOKEN_LINE.finditer(message.content)) if message.role == "user" else []
+    heads = [line[1] for line in found]
+    lines = [line for line in found if line[1][0].isupper() or heads.count(line[1]) >= MIN_SCRIPT_LINES]
     if len(lines) < MIN_SCRIPT_LINES:
         yield comparable_text(message.content), message.name if message.role == "user" else None
         return
@@ -60,45 +64,92 @@ class _EvidenceMessage:
     comparable: str
     asked: str
 
+    def sentences(self, excerpt: str) -> str:
+        """The sentences that have the words of an excerpt, or are a part of it; else the whole message."""
+        found = [
+            one
+            for one in sentences_of(self.message.content)
+            if has_words(one, excerpt) or has_words(excerpt, one.strip(_MARKS))
+        ]
+        return " ".join(found) or self.message.content
+
+
+CHECKED: Final = ("key", "value", "subject", "event_time", "valid_until", "certainty")
+"""The fields of a fact that are judged beside its text."""
+_MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
+_QUESTION_MARKS: Final = frozenset("?\uff1f؟")
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What the messages of a turn say, but for recalled memory, and what they answer."""
 
     said: tuple[_EvidenceMessage, ...]
-    words: TurnWords
-    turn: Turn
+    task: ExtractionTask
 
     @classmethod
     def of(cls, task: ExtractionTask) -> Self:
-        turn = task.turn
         said = tuple(
             _EvidenceMessage(message, comparable_text(message.content), asked)
-            for message, asked in with_questions(turn, task.background.messages)
+            for message, asked in with_questions(task.turn, task.background.messages)
         )
-        return cls(said, TurnWords.of(turn), turn)
+        return cls(said, task)
+
+    @property
+    def turn(self) -> Turn:
+        return self.task.turn
 
     @property
     def contents(self) -> tuple[str, ...]:
         """The messages that facts may rest on, as comparable texts."""
         return tuple(one.comparable for one in self.said)
 
-    def support(self, text: str, excerpt: str) -> tuple[Sequence[Message], str | None]:
-        """The messages that say the excerpt and from which a fact follows; without any, what is wrong, else None."""
-        said_in = self.messages_of(text, excerpt)
-        faults = [self._fault(text, excerpt, one) for one in said_in]
-        supporting = [one.message for one, fault in zip(said_in, faults, strict=True) if fault is None]
-        return supporting, None if supporting else next(iter(faults), None)
+    def support(self, text: str, excerpt: str, **fields: Any) -> tuple[Sequence[Message], list[FieldFault]]:
+        """The messages that say the excerpt and from which a fact follows, and what is wrong with its fields.
 
-    def _fault(self, text: str, excerpt: str, message: _EvidenceMessage) -> str | None:
-        """Why a fact does not follow from a message that says its excerpt."""
-        kind = short_answer(excerpt)
-        if kind is not None and (fault := self._answer_fault(kind, text, message)):
-            return fault
-        words = self.words.with_question(message.asked) if message.asked else self.words
-        said = f"{message.asked} {excerpt}" if kind else excerpt
-        added = ", ".join(unsaid(self._without_speaker(text), said, words))
-        return f"it says {added}, which no message says" if added else None
+        Without such a message what is wrong with the fact as a whole. `fields` are those of the reply: `value`,
+        `subject`, `event_time`, `valid_until`, `certainty`.
+        """
+        said_in = self.messages_of(text, excerpt)
+        found = [(one, [*self._faults(text, excerpt, one, **fields)]) for one in said_in]
+        sound = [(one, faults) for one, faults in found if not any(fault.field == "text" for fault in faults)]
+        return [one.message for one, _ in sound], next((faults for _, faults in sound or found), [])
+
+    def faults(self, text: str, excerpt: str, **fields: Any) -> list[FieldFault]:
+        """What is wrong with a fact; without the words of its excerpt, that."""
+        if not self.messages_of(text, excerpt):
+            return [FieldFault("text", "excerpt", self.absence_reason(excerpt))]
+        return self.support(text, excerpt, **fields)[1]
+
+    def _faults(self, text: str, excerpt: str, message: _EvidenceMessage, **fields: Any) -> Iterator[FieldFault]:
+        kind, subject = short_answer(excerpt), fields.get("subject") or ""
+        is_named = bool(subject) and not is_user_word(subject)
+        is_of_user = not is_named or normalise(subject) in map(normalise, self._names())
+        is_asked = kind is not None or not _QUESTION_MARKS.isdisjoint(message.asked)
+        source = Source(
+            sentence=message.sentences(excerpt),
+            asked=message.asked if is_asked else "",
+            texts=tuple(one.message.content for one in self.said),
+            speakers=tuple(self._names()),
+            names=tuple(self._context()),
+            at=self.turn.occurred_at,
+        )
+        own = self._without_speaker(text)
+        if kind is not None and (fault := answer_fault(kind, own, source)):
+            yield FieldFault("text", "answer", fault)
+        speaker = other_speaker(self.turn, [message.message], excerpt)
+        if is_of_user and ((speaker and is_named) or is_quotation(message.message.content, excerpt)):
+            yield FieldFault("text", "quoted", "its excerpt is what somebody else said")
+        yield from source.faults(own, excerpt, is_answer=kind is not None, is_of_user=is_of_user, **fields)
+
+    def _context(self) -> Iterator[str]:
+        """What may say who "he" is: names in recalled and earlier texts, and known names."""
+        background = self.task.background
+        yield from self.turn.recalled
+        earlier = [message for message in background.messages if message.role != "assistant"]
+        yield from (text for message in earlier for text in (message.content, message.name) if text)
+        yield from background.names
+        yield from (name for entity in background.entities for name in (entity.name, *entity.names))
 
     def messages_of(self, text: str, excerpt: str) -> Sequence[_EvidenceMessage]:
         """The messages with the excerpt of a fact, not only within recalled text; those with a question come first.
@@ -124,30 +175,14 @@ class Evidence:
             return "is what the assistant says: the words of the user are the evidence"
         return "occurs in no message"
 
-    def _answer_fault(self, kind: str, text: str, message: _EvidenceMessage) -> str:
-        """What is wrong with a fact whose excerpt is a bare answer."""
-        own, asked = read(text), read(message.asked)
-        if kind == "open":
-            return "it rests on words that neither confirm nor deny"
-        if not message.asked:
-            return "it rests on a bare answer, and nothing was asked just before"
-        names = {stem for name in self._names() for stem in read(name).stems}
-        is_read = own.is_spaced and asked.is_spaced and not own.is_foreign and not asked.is_foreign
-        if is_read and not ({*own.stems} - names) & {*asked.stems}:
-            return "it says something else than what was asked just before"
-        if kind == "no" and is_read and not is_negative(own) and not is_negative(asked):
-            return "it affirms what the answer denies"
-        if kind == "yes" and is_read and is_negative(own) and not is_negative(asked):
-            return "it denies what the answer affirms"
-        return ""
-
     def _without_speaker(self, text: str) -> str:
         """A line of a transcript without its speaker: a name with digits in it states no number."""
         lines = (f"{' '.join(name.split())}: " for name in self._names())
         return next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
 
     def _names(self) -> Iterator[str]:
-        yield from (name for name in (self.turn.speaker, *(one.name for one in self.turn.messages)) if name)
+        named = (self.turn.speaker, self.turn.scope.user_id, *(one.name for one in self.turn.messages))
+        yield from (name for name in named if name)
         yield "the user"
 
 

@@ -62,7 +62,7 @@ from mnemolog.streams.llm.ask import (
     first_complaints,
     shortened,
 )
-from mnemolog.streams.llm.evidence import Evidence, evidence_messages, is_said, other_speaker, shown_messages
+from mnemolog.streams.llm.evidence import CHECKED, Evidence, evidence_messages, is_said, other_speaker, shown_messages
 from mnemolog.streams.llm.ports import CUT_OFF, ExtractionTask
 from mnemolog.streams.text.differences import USER, is_user_word
 from mnemolog.streams.text.patterns import tables
@@ -374,19 +374,23 @@ def _founded(
     facts: list[ExtractedFact] = []
     dropped: list[DroppedStatement] = []
     for fact in candidates:
-        said_in, fault = evidence.support(fact.text, fact.excerpt)
+        said_in, faults = evidence.support(fact.text, fact.excerpt, **{name: getattr(fact, name) for name in CHECKED})
         if said_in:
+            for field, _, what in faults:
+                named = f"{field}: {getattr(fact, field)}"
+                dropped.append(DroppedStatement(text=named, reason="unfounded", excerpt=fact.excerpt, detail=what))
+            sound = fact.model_copy(update=dict.fromkeys((fault.field for fault in faults), None))
             said = (*evidence.contents, comparable_text(fact.text))
             entities, left_out = said_entities(fact.entities, said, task.turn, task.entity_types)
             speaker = other_speaker(task.turn, said_in, fact.excerpt)
             names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
             relations = named_relations(fact.relations, names, task.turn, speaker)
             aliases, unsaid = alias_relations(fact.entities, fact.relations, said_before, task.turn, speaker)
-            made = _extracted(fact, task.turn, speaker, entities, (*aliases, *relations)[:MAX_RELATIONS])
+            made = _extracted(sound, task.turn, speaker, entities, (*aliases, *relations)[:MAX_RELATIONS])
             facts.append(made.model_copy(update={"unlinked": (*left_out, *unsaid)[:MAX_UNLINKED]}))
             continue
-        reason: DropReason = "unfounded" if fault else "excerpt_not_found"
-        detail = fault or evidence.absence_reason(fact.excerpt)
+        reason: DropReason = "unfounded" if faults else "excerpt_not_found"
+        detail = faults[0].what if faults else evidence.absence_reason(fact.excerpt)
         dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt, detail=detail))
     return tuple(with_mirrors(facts, task))[:MAX_FACTS], dropped
 

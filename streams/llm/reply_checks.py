@@ -3,31 +3,39 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
-from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from mnemolog.schemas.events import VERDICTS_WITH_END_TIME
-from mnemolog.schemas.facts import Candidate, ExtractedFact
+from mnemolog.schemas.facts import Candidate, Certainty, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ask import MAX_LINE, one_line
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
 from mnemolog.streams.text.assertions import (
-    DOUBTFUL,
     added_details,
-    added_words,
+    changed_tense,
+    contrary,
     is_denial,
     lost_details,
-    lost_negation,
-    mispaired,
-    other_matter,
+    lost_words,
+    mixed_up,
+    moved,
     other_value,
-    turned_negations,
+    reordered,
 )
 from mnemolog.streams.text.differences import SubjectRelation, is_user_word, relate_subjects, same_terms
 from mnemolog.streams.text.readings import read
 
+DOUBTFUL: Final[frozenset[Certainty]] = frozenset({"weak", "speculation"})
+"""Certainties of statements that may stand beside what they deny."""
 LONGEST_UNSAID: Final = timedelta(days=3653)
 """How far ahead an end may lie, unless somebody named its year."""
+
+
+class Doubt(NamedTuple):
+    """What a check has found: its name, and the words that it is about."""
+
+    check: str
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,99 +57,85 @@ class DecisionClaim:
         return tuple(known for _, known in self.targets)
 
 
-def settled(claim: DecisionClaim, names: tuple[str, ...]) -> DecisionClaim:
-    """The claim, as an EXTEND where its merged text is in doubt: both facts stay, as they were said."""
-    is_doubtful = claim.action == "MERGE" and any(_merge_faults(claim, names))
-    return replace(claim, action="EXTEND", merged="") if is_doubtful else claim
+def settled(claim: DecisionClaim, conflicts: NumberedConflicts) -> DecisionClaim:
+    """The claim, or its safe reading where it is in doubt; the second call of a store is its last.
 
-
-def claim_faults(claim: DecisionClaim, conflicts: NumberedConflicts) -> Iterator[str]:
-    """What is wrong with a decision on facts that it may name, each as a sentence that says what to do instead."""
+    A MERGE or KEEP in doubt is an EXTEND: both facts stay, as they were said. Of two subjects it is an ADD. Where one
+    statement denies just what the other says, the new one takes the place of the known one. An end that nobody can mean
+    is left out; an EXPIRE without one is an EXTEND.
+    """
     names = conflicts.user_names
-    found = [*_end_faults(claim, conflicts.said_at)]
-    match claim.action:
-        case _ if not claim.targets:
-            pass
-        case "MERGE":
-            found += [*_denial_faults(claim, names), *_term_faults(claim), *_subject_faults(claim, names)]
-        case "KEEP":
-            faults = [[*_keep_faults(claim, *target, names)] for target in claim.targets]
-            found += chain(*faults) if all(faults) else ()
-        case "EXTEND" | "SIMILAR" if claim.fact.certainty not in DOUBTFUL:
-            found += _denial_faults(claim, names)
-    yield from (f"N{claim.conflict.number}: {fault}" for fault in found)
+    if claim.action in VERDICTS_WITH_END_TIME:
+        ended_at = claim.ended_at if _is_possible_end(claim, conflicts.said_at) else None
+        action: Verdict = "EXTEND" if claim.action == "EXPIRE" and ended_at is None else claim.action
+        return replace(claim, action=action, ended_at=ended_at, merged="")
+    claim = replace(claim, ended_at=None, merged=claim.merged if claim.action == "MERGE" else "")
+    known = claim.known
+    if claim.action in ("ADD", "CONTRADICT") or not known:
+        return claim
+    if claim.action in ("KEEP", "MERGE") and any(is_of_another(claim.fact, one, names) for one in known):
+        return replace(claim, action="ADD", targets=(), merged="")
+    denied = tuple((label, one) for label, one in claim.targets if is_denial(claim.fact, one, names))
+    if denied and claim.fact.certainty not in DOUBTFUL:
+        return replace(claim, action="REPLACE", targets=denied, merged="")
+    if claim.action == "KEEP":
+        targets = tuple(target for target in claim.targets if not any(_keep_doubts(claim, target[1], names)))
+        return replace(claim, action="KEEP" if targets else "EXTEND", targets=targets or claim.targets)
+    return replace(claim, action="EXTEND", merged="") if any(doubts(claim, names)) else claim
 
 
-def repeated(claim: DecisionClaim, names: tuple[str, ...]) -> tuple[int, ...]:
-    """The numbers of the known facts that each alone say all that the new fact says: what a KEEP is about."""
-    return tuple(label for label, known in claim.targets if not any(_keep_faults(claim, label, known, names)))
+def doubts(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[Doubt]:
+    """What speaks against a KEEP or a MERGE."""
+    if claim.action == "MERGE":
+        yield from _merge_doubts(claim, names)
+    elif claim.action == "KEEP":
+        for known in claim.known:
+            yield from _keep_doubts(claim, known, names)
 
 
-def _merge_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
-    if not claim.merged:
-        yield "MERGE needs the merged sentence as text"
-        return
+def _merge_doubts(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[Doubt]:
     parents = [claim.fact.text, *(known.text for known in claim.known)]
-    if any(len(one_line(parent)) > MAX_LINE for parent in parents):
-        yield "a text ends in … because it is too long to be merged: choose EXTEND or SIMILAR"
+    if not claim.merged or any(len(one_line(parent)) > MAX_LINE for parent in parents):
+        yield Doubt("text", "is missing, or of facts too long to be merged")
         return
-    ignored, extras = _subject_stems(claim, names), [claim.fact.excerpt, *_values(claim), *names]
-    gone = [*lost_details(parents, claim.merged), *["its negation"] * lost_negation(parents, claim.merged)]
-    if gone:
-        lost = ", ".join(dict.fromkeys(gone))
-        yield f"the merged text loses {lost}: keep what each fact says, or do not merge"
-    added = [*added_details(parents, claim.merged, extras), *added_words([*parents, *extras], claim.merged)]
-    if added:
-        yield f"the merged text adds {', '.join(dict.fromkeys(added))}, which no fact says: leave it out"
-    if turned := [*turned_negations(parents, claim.merged, ignored)]:
-        yield f"the merged text turns a negation ({'; '.join(turned)}): keep it as it was said, or do not merge"
-    if moved := [*mispaired(parents, claim.merged, ignored)]:
-        yield f"the merged text changes {', '.join(moved)}: keep each with what it belongs to, or do not merge"
+    yield from (Doubt("lost", one) for one in lost_details(parents, claim.merged))
+    if claim.merged == claim.fact.text:  # which is taken for saying all that the others say
+        yield from (Doubt("lost", word) for known in claim.known for word in lost_words(known.text, claim.merged))
+    extras = [claim.fact.excerpt, *_values(claim), *names]
+    yield from (Doubt("added", one) for one in added_details(parents, claim.merged, extras))
+    if mixed_up(parents, claim.merged):
+        yield Doubt("mixed", "mixes words of different facts")
+    yield from _common_doubts(parents, claim.merged)
+    if not all(same_terms(claim.fact, known) for known in claim.known):
+        yield Doubt("terms", "holds until another time")
 
 
-def _keep_faults(claim: DecisionClaim, label: int, known: Candidate, names: tuple[str, ...]) -> Iterator[str]:
-    one = replace(claim, targets=((label, known),))
-    if news := [*_news(one, known, names)]:
-        yield (
-            f"KEEP drops what K{label} does not say ({'; '.join(dict.fromkeys(news))}): "
-            "choose EXTEND, MERGE or SIMILAR if both are true, REPLACE or CONTRADICT if not"
-        )
-    yield from _term_faults(one)
-    yield from _subject_faults(one, names)
-
-
-def _news(claim: DecisionClaim, known: Candidate, names: tuple[str, ...]) -> Iterator[str]:
-    """What the statement says beyond its one known fact."""
-    fact, ignored = claim.fact, _subject_stems(claim, names)
+def _keep_doubts(claim: DecisionClaim, known: Candidate, names: tuple[str, ...]) -> Iterator[Doubt]:
+    """What a statement says beyond a known fact."""
+    fact = claim.fact
     is_of_subject = _subject_relation(fact, known, names) != "other"
     extras = [known.value or "", known.subject or "", *names, *[fact.subject or ""] * is_of_subject]
-    yield from added_details([known.text], fact.text, extras)
-    yield from turned_negations([known.text], fact.text, ignored)
-    yield from mispaired([known.text], fact.text, ignored)
-    yield from other_matter(known.text, fact.text, ignored)
+    yield from (Doubt("added", one) for one in added_details([known.text], fact.text, extras))
+    yield from _common_doubts([known.text], fact.text)
     if value := other_value(known.text, fact.text):
-        yield f'"{value}"'
+        yield Doubt("other value", value)
     if _has_other_value(fact, known):
-        yield f'the value "{fact.value}"'
+        yield Doubt("value", fact.value or "")
+    if reordered(known.text, fact.text):
+        yield Doubt("order", "has the same words in another order")
+    if (ending := read(fact.text).ending) and not read(known.text).ending:
+        yield Doubt("ending", ending)
+    if not same_terms(fact, known):
+        yield Doubt("terms", "holds until another time")
 
 
-def _denial_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
-    for label, known in claim.targets:
-        if is_denial(claim.fact, known, names):
-            yield (
-                f"one of it and K{label} denies what the other says, so {claim.action} is wrong: choose REPLACE, "
-                "CONTRADICT or RETRACT, or ADD if both are true"
-            )
-
-
-def _term_faults(claim: DecisionClaim) -> Iterator[str]:
-    """A statement and a known fact of different ends are not one fact; an end announced later is not the fact's own."""
-    for label, known in claim.targets:
-        if not same_terms(claim.fact, known):
-            yield (
-                f"it and K{label} hold until different times: choose REPLACE if the new end counts, "
-                "SIMILAR if both stand"
-            )
+def _common_doubts(parents: list[str], text: str) -> Iterator[Doubt]:
+    for parent in parents:
+        if contrary(read(parent), read(text)):
+            yield Doubt("contrary", "denies what was affirmed, or the other way round")
+        if changed_tense(parent, text):
+            yield Doubt("tense", "is in another tense")
+    yield from (Doubt("moved", one) for one in moved(parents, text))
 
 
 def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> SubjectRelation:
@@ -152,14 +146,6 @@ def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, .
         known if known.subject else known.model_copy(update=of_user),
         names,
     )
-
-
-def _subject_faults(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[str]:
-    for label, known in claim.targets:
-        if known.subject_relation == "twin":
-            yield f"it and K{label} may be about two of one name: choose ADD or SIMILAR"
-        elif is_of_another(claim.fact, known, names):
-            yield f"it and K{label} are about different people or things: choose ADD or SIMILAR"
 
 
 def is_of_another(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> bool:
@@ -176,25 +162,22 @@ def is_of_another(fact: ExtractedFact, known: Candidate, names: tuple[str, ...])
     return not named and _subject_relation(fact, known, names) == "other"
 
 
-def _end_faults(claim: DecisionClaim, said_at: datetime) -> Iterator[str]:
-    """An end is no earlier than the fact's beginning (a date alone is the whole day).
+def _is_possible_end(claim: DecisionClaim, said_at: datetime) -> bool:
+    """Whether an end is no earlier than the facts' beginning (a date alone is the whole day), and not too far ahead.
 
     It lies far ahead only in a year that somebody named.
     """
-    if claim.action == "EXPIRE" and claim.ended_at is None:
-        yield "EXPIRE needs ended_at, the time of the end: give it, or choose RETRACT"
-    if claim.action not in VERDICTS_WITH_END_TIME or claim.ended_at is None:
-        return
+    if claim.ended_at is None:
+        return False
     zone, ended_at = said_at.tzinfo, claim.ended_at
     is_date = time() in (ended_at.time(), ended_at.astimezone(zone).time())
-    for label, known in claim.targets:
+    for known in claim.known:
         began = known.true_from.astimezone(zone)
         if began.date() > ended_at.astimezone(zone).date() if is_date else ended_at < began:
-            yield f"ended_at lies before K{label} began: a fact ends after its beginning"
+            return False
     texts = [claim.fact.text, claim.fact.excerpt, *(known.text for known in claim.known)]
-    is_named = any(str(claim.ended_at.astimezone(zone).year) in read(text).details for text in texts)
-    if not is_named and claim.ended_at > max(said_at, claim.conflict.valid_from) + LONGEST_UNSAID:
-        yield f"ended_at {claim.ended_at:%Y-%m-%d} is more than ten years ahead, and nobody said so: give the end told"
+    is_named = any(str(ended_at.astimezone(zone).year) in read(text).details for text in texts)
+    return is_named or ended_at <= max(said_at, claim.conflict.valid_from) + LONGEST_UNSAID
 
 
 def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:
@@ -206,8 +189,3 @@ def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:
 def _values(claim: DecisionClaim) -> list[str]:
     facts: tuple[ExtractedFact | Candidate, ...] = (claim.fact, *claim.known)
     return [text for fact in facts for text in (fact.value, fact.subject) if text]
-
-
-def _subject_stems(claim: DecisionClaim, names: tuple[str, ...]) -> frozenset[str]:
-    subjects = [claim.fact.subject or "", *(known.subject or "" for known in claim.known)]
-    return frozenset(stem for name in (*subjects, *names) for stem in read(name).stems)

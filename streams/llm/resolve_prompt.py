@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator
 
-from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, VERDICTS_WITH_END_TIME
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
@@ -34,8 +34,8 @@ from mnemolog.streams.llm.ask import (
     shortened,
 )
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
-from mnemolog.streams.llm.reply_checks import DecisionClaim, claim_faults, is_of_another, repeated, settled
-from mnemolog.streams.text.assertions import DOUBTFUL, is_denial
+from mnemolog.streams.llm.reply_checks import DOUBTFUL, DecisionClaim, is_of_another, settled
+from mnemolog.streams.text.assertions import is_denial
 from mnemolog.streams.text.differences import texts_equivalent
 from mnemolog.streams.text.readings import read
 
@@ -326,7 +326,7 @@ def parse_answers_about_facts(
     decisions: list[ReplyDecision] = []
     for conflict in subject.conflicts:
         decision = _decision_of(conflict, said[conflict.number], subject)
-        if any(_faults_of(decision, conflict, subject)) or any(_shared_target_faults([*decisions, decision], subject)):
+        if any(_faults_of(decision, conflict)) or any(_shared_target_faults([*decisions, decision], subject)):
             decision = ReplyDecision(new=conflict.number, action="ADD", reason=f"{decision.reason}; kept beside")
         decisions.append(decision)
     return parse_decisions(decisions, subject)
@@ -353,7 +353,7 @@ def _decision_of(conflict: NumberedConflict, said: Mapping[int, str], subject: N
             action = "MERGE" if len(known_labels) == 1 else "EXTEND"
         case _:
             action, known_labels = "SIMILAR", labels["both"][:1]  # the likeliest come first
-    decision = ReplyDecision(
+    return ReplyDecision(
         new=conflict.number,
         reason="; ".join(f"{answer}: {label_list(listed)}" for answer, listed in labels.items() if listed),
         action=action,
@@ -361,8 +361,6 @@ def _decision_of(conflict: NumberedConflict, said: Mapping[int, str], subject: N
         text=fact.text if action == "MERGE" else None,
         ended_at=end if action == "EXPIRE" else None,
     )
-    says_more = action == "KEEP" and any(_faults_of(decision, conflict, subject))
-    return decision.model_copy(update={"action": "EXTEND"}) if says_more else decision
 
 
 def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> str:
@@ -396,9 +394,7 @@ def _fills_slot_anew(fact: ExtractedFact, known: Candidate) -> bool:
 def _corrects(fact: ExtractedFact, known: Candidate) -> bool:
     """Whether a statement denies something, or has other amounts: "likes tea" takes back no "likes coffee"."""
     own = read(fact.text)
-    return bool(
-        own.negations or read(fact.excerpt).negations or (own.claimed and read(known.text).claimed - own.claimed)
-    )
+    return bool(own.denies or read(fact.excerpt).denies or (own.claimed and read(known.text).claimed - own.claimed))
 
 
 def _tells_change(fact: ExtractedFact) -> bool:
@@ -410,7 +406,7 @@ def _tells_change(fact: ExtractedFact) -> bool:
 def _denies_another_value(fact: ExtractedFact, known: Candidate) -> bool:
     """Whether a denial is of something else than the value of a known fact: "no Wagner" ends no love of opera."""
     own, stems = read(fact.text), {*read(known.text).stems}
-    denied = frozenset().union(*own.negations) - {*read(fact.subject or "").stems}
+    denied = frozenset().union(*(one.reached for one in own.denials)) - {*read(fact.subject or "").stems}
     return bool(denied - stems and known.value and not {*read(known.value).stems} & {*own.stems})
 
 
@@ -423,19 +419,16 @@ def parse_decisions(
     conflicts = {conflict.number: conflict for conflict in subject.conflicts}
     parsed: list[ParsedDecision] = []
     for decision in sorted(decisions, key=lambda decision: decision.new):
-        claim = settled(_claim(decision, conflicts[decision.new]), subject.user_names)
-        merged = claim.merged if claim.action == "MERGE" else None
-        is_keep_of_several = claim.action == "KEEP" and len(claim.targets) > 1
-        targets = repeated(claim, subject.user_names) if is_keep_of_several else tuple(dict.fromkeys(decision.known))
+        claim = settled(_claim(decision, conflicts[decision.new]), subject)
         parsed.append(
             ParsedDecision(
                 number=decision.new,
                 verdict=claim.action,
-                targets=targets,
-                text=merged,
-                search_text=merged and ((decision.search_text or "").strip() or merged),
+                targets=tuple(label for label, _ in claim.targets),
+                text=claim.merged or None,
+                search_text=(claim.merged and ((decision.search_text or "").strip() or claim.merged)) or None,
                 reason=decision.reason.strip(),
-                ended_at=decision.ended_at if decision.action in VERDICTS_WITH_END_TIME else None,
+                ended_at=claim.ended_at,
             )
         )
     return ParsedReply(value=tuple(parsed))
@@ -456,11 +449,11 @@ def _faults(decisions: Sequence[ReplyDecision], subject: NumberedConflicts) -> I
             yield f"N{new} has {decided[new]} decisions: give exactly one"
     for decision in decisions:
         if conflict := conflicts.get(decision.new):
-            yield from _faults_of(decision, conflict, subject)
+            yield from _faults_of(decision, conflict)
     yield from _shared_target_faults(decisions, subject)
 
 
-def _faults_of(decision: ReplyDecision, conflict: NumberedConflict, subject: NumberedConflicts) -> Iterator[str]:
+def _faults_of(decision: ReplyDecision, conflict: NumberedConflict) -> Iterator[str]:
     allowed = [label for label, _ in conflict.candidates]
     if foreign := [label for label in decision.known if label not in allowed]:
         yield f"N{decision.new}: {label_list(foreign)} is not among its known facts ({label_list(allowed)})"
@@ -468,7 +461,6 @@ def _faults_of(decision: ReplyDecision, conflict: NumberedConflict, subject: Num
         yield f"N{decision.new}: ADD concerns no known fact: leave known empty or choose another action"
     if decision.action != "ADD" and not decision.known:
         yield f"N{decision.new}: {decision.action} needs the known facts that it concerns"
-    yield from claim_faults(settled(_claim(decision, conflict), subject.user_names), subject)
 
 
 def _shared_target_faults(decisions: Sequence[ReplyDecision], subject: NumberedConflicts) -> Iterator[str]:

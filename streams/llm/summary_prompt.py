@@ -109,7 +109,7 @@ def _sentence_faults(sentence: _Sentence, task: SummaryTask) -> Iterator[str]:
             f"it says {', '.join(dict.fromkeys(added))}, which none of its facts says: leave it out, "
             "or name the fact that says it, in the same spelling"
         )
-    if read(sentence.text).negations and not any(read(one).negations for one in said):
+    if read(sentence.text).denies and not any(read(one).denies for one in said):
         yield "it denies something, and none of its facts does"
 
 

@@ -1,28 +1,27 @@
-"""What a text asserts, as far as it can be read: details, content words, and what its negations reach."""
+"""What a text says, as far as its words show: numbers, dates, units, names, content words, and what it denies."""
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from mnemolog.streams.text.differences import WORDS_FOR_USER
 from mnemolog.streams.text.tokens import (
-    ADVERSATIVES,
     AMBIGUOUS_WORDS,
     CLAUSE_ENDS,
     CONJUNCTIONS,
     DATES,
     ENDED,
-    ENDINGS,
     NEGATIONS,
-    NEVER,
     NUMBERS,
-    OTHER_NEGATIONS,
-    PREPOSITIONS,
     QUALIFIERS,
     SMALL_WORDS,
-    SUBORDINATORS,
+    SUPPOSED,
+    UNITS,
+    WORDS,
     composed_numbers,
     dates_of,
     names_of,
@@ -32,30 +31,40 @@ from mnemolog.streams.text.tokens import (
     units_of,
 )
 
-_FOREIGN = re.compile(r"[^\W\d_a-zA-Z\u00aa-\u024f\u1e00-\u1eff]")  # letters that are not Latin
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _SIGNS = re.compile(r"[\u30a1-\u30fa\u3400-\u9fff]")  # katakana and ideographs: hiragana are mostly endings
-_FOREIGN_NUMERALS = re.compile("[二三四五六七八九十百千万]")
+_NUMERALS: Final = {sign: str(number) for number, sign in enumerate("二三四五六七八九十", start=2)}
+_NUMERAL_RUN = re.compile("[一二三四五六七八九十百千万]+")
+_SIGN_CLAUSES = re.compile("[\u3001\u3002\uff0c\uff1b\uff01\uff1f,.;!?\n]")
 _NOT_ONLY = re.compile(
     r"\b(?:(?:at|after) all|not (?:only|just)|nicht nur|non seulement|no s[oó]lo|no solamente|não só|non solo)\b",
     re.IGNORECASE,
 )
-_NUMERIC_DATE = re.compile(r"(\d{1,4})[-./](\d{1,2})[-./](\d{2,4})")
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
-_SUFFIX = re.compile(r"(?<=\w{3})(?:ing|ed|en)$")
-_AFTER_VERBS: Final = frozenset(
-    {
-        *("an", "in", "at", "on", "to", "from", "with", "for", "by", "into", "as"),
-        *("ein", "eine", "einen", "einem", "im", "bei", "mit", "auf", "aus", "für", "als"),
-        *("à", "chez", "dans", "sur", "un", "une"),
-    }
+_BORDER = re.compile(
+    r"(?<=[A-Za-z\u00c0-\u024f])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[A-Z])"
 )
+_CANNOT_STAND = re.compile(r"\b(?:can ?not|can'?t|could not|couldn'?t) (?:stand|bear)\b", re.IGNORECASE)
+_NUMERIC_DATE = re.compile(r"(\d{1,4})[-./](\d{1,2})[-./](\d{2,4})")
+_YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_SUFFIX = re.compile(r"(?<=\w{3})(?:ing|ed|en)$|(?<=\w{2})[аеёиоуыэюяйь]{1,3}$")
+_NO_SIGNS: Final = frozenset("".join(WORDS["other_negations"])) | frozenset("我私僕俺")
 _CERTAIN_NUMBERS: Final = NUMBERS.keys() - AMBIGUOUS_WORDS
 _TELLING_NOTHING: Final = SMALL_WORDS | NEGATIONS | CONJUNCTIONS
+_REACHING: Final = NEGATIONS | WORDS["endings"] | WORDS["aversions"]
 _REACH: Final = 8  # words that a negation reaches at the most
 _LONGEST_CLAUSE: Final = 40  # words before a negation that are looked at
 _STEM_LENGTH: Final = 5
 _START_LENGTH: Final = 4
+
+
+class Denial(NamedTuple):
+    """A negation, or a word like "hates" or "stopped": what it reaches, and what it may reach, in which clause."""
+
+    word: str
+    clause: int
+    reached: frozenset[str]
+    unclear: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +72,9 @@ class Reading:
     """What a text says.
 
     `claimed` are its certain numbers, dates, units and qualifiers, `details` also those of words with a second meaning,
-    and the parts of dates. `names` are words with a capital, `stems` its content words, in their order. `negations` has
-    the stems that each negation reaches; `affirmed` and `negated` stems are certainly so. `signs` are those of a script
-    without spaces that tell something. `ending` is the word or phrase that tells that something has ended, or "";
-    `is_never` whether something never was so, or is not yet.
+    and the parts of dates. `names` are words with a capital, `stems` its content words, in their order. `denies`:
+    whether it has a negation; `is_negative`: or another word of that kind. `signs` are those of a script without spaces
+    that tell something. `ending` tells that something has ended, or is "".
     """
 
     tokens: tuple[str, ...]
@@ -74,49 +82,48 @@ class Reading:
     details: frozenset[str]
     names: frozenset[str]
     stems: tuple[str, ...]
-    negations: tuple[frozenset[str], ...]
-    negated: frozenset[str]
-    affirmed: frozenset[str]
-    is_foreign: bool
+    denials: tuple[Denial, ...]
+    denies: bool
+    is_negative: bool
     is_spaced: bool
     signs: frozenset[str]
     ending: str
-    is_never: bool
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What may be found in another text: the stems and beginnings of its content words, or its signs."""
+        if not self.is_spaced:
+            return self.signs
+        return frozenset(self.stems) | {start_of(token) for token in self.tokens if is_content(token)}
 
 
 @lru_cache(maxsize=2048)  # a known fact is compared with several new ones
 def read(text: str) -> Reading:
-    tokens = tokens_of(_NOT_ONLY.sub(" ", text))
+    tokens = tokens_of(_CANNOT_STAND.sub("hates", _NOT_ONLY.sub(" ", _BORDER.sub(" ", plain(text)))))
     certain = [token for token in tokens if token.casefold() not in AMBIGUOUS_WORDS]
-    reaches = tuple(_negated(tokens))
-    negated = frozenset(stem for certainly, _ in reaches for stem in certainly)
-    unclear = frozenset(stem for _, unclear in reaches for stem in unclear)
     stems = tuple(stem_of(token) for token in tokens if is_content(token) and not is_number(token))
     form = plain(text)
-    is_foreign = _FOREIGN.search(form) is not None
-    numerals = _FOREIGN_NUMERALS.findall(text) if is_foreign else []
-    found = tuple(frozenset(certainly) for certainly, _ in reaches)
-    if is_foreign and not found and any(sign in form.casefold() for sign in OTHER_NEGATIONS):
-        found = (*found, frozenset())
+    is_spaced = _UNSPACED.search(form) is None
+    signs = frozenset(_SIGNS.findall(form)) - _NO_SIGNS
+    denials = (*_denials(tokens),) if is_spaced else (*_sign_denials(form),)
     dates = [token for token in tokens if _NUMERIC_DATE.fullmatch(token)]
-    details = {*_details(tokens)}
-    claimed = details if len(certain) == len(tokens) else {*_details(certain)}
-    words = " ".join(tokens).casefold()
-    end = ENDED.search(words)
+    numerals = {*_numerals(form)}
+    words = [token.casefold() for token in tokens]
+    end = ENDED.search(" ".join(words))
+    ending = end[0] if end else next((word for word in words if word in WORDS["endings"]), "")
+    denies = not NEGATIONS.isdisjoint(words) or (not is_spaced and bool(denials))
     return Reading(
         tokens=tuple(tokens),
-        claimed=frozenset({*claimed, *numerals} - {*dates}),
-        details=frozenset({*details, *composed_numbers(tokens), *numerals, *_date_parts(dates)}),
-        names=frozenset(names_of(tokens)) - WORDS_FOR_USER - frozenset(_leading_verbs(tokens)),
+        claimed=frozenset({*_details(certain)} - {*dates} | numerals),
+        details=frozenset({*_details(tokens), *composed_numbers(tokens), *numerals, *_date_parts(dates)}),
+        names=frozenset(names_of(tokens)) - WORDS_FOR_USER - _leading_word(tokens),
         stems=stems,
-        negations=found,
-        negated=negated - unclear,
-        affirmed=frozenset(stems) - negated - unclear,
-        is_foreign=is_foreign,
-        is_spaced=_UNSPACED.search(text) is None,
-        signs=frozenset(_SIGNS.findall(form)) - frozenset(OTHER_NEGATIONS),
-        ending=end[0] if end else next((token.casefold() for token in tokens if token.casefold() in ENDINGS), ""),
-        is_never=not end and NEVER.search(words) is not None,
+        denials=denials,
+        denies=denies,
+        is_negative=denies or bool(ending) or not WORDS["aversions"].isdisjoint(words),
+        is_spaced=is_spaced,
+        signs=signs,
+        ending=ending,
     )
 
 
@@ -125,6 +132,50 @@ def dates_in(reading: Reading) -> Iterator[tuple[str, tuple[str, ...]]]:
     for token in reading.tokens:
         if match := _NUMERIC_DATE.fullmatch(token):
             yield token, tuple(str(int(number)) for number in match.groups())
+
+
+def main_script(text: str) -> str:
+    """The script of most letters of a text, as Unicode names it; Japanese and Chinese are one."""
+    found = Counter(unicodedata.name(sign, "").partition(" ")[0] for sign in plain(text) if sign.isalpha())
+    signs = found.pop("HIRAGANA", 0) + found.pop("KATAKANA", 0) + found.pop("CJK", 0)
+    found["CJK"] = 3 * signs  # a sign says as much as several letters
+    return max(found, key=found.__getitem__) if found.total() else ""
+
+
+def is_english(text: str) -> bool | None:
+    """Whether a text of Latin letters is in English, by its small words; None where they do not tell."""
+    words = {token.casefold() for token in tokens_of(text)}
+    english, other = (not words.isdisjoint(WORDS[name]) for name in ("english", "not_english"))
+    return None if english == other else english
+
+
+def tells_time(text: str) -> bool:
+    """Whether a text has a word, a sign or a year that tells when."""
+    words = read(text).tokens
+    said = any(
+        word.casefold() in WORDS["time_words"] or word.casefold() in DATES or _YEAR.fullmatch(word) for word in words
+    )
+    return (
+        said
+        or any(UNITS.get(word.casefold()) in WORDS["time_units"] for word in words)
+        or any(sign in text for sign in WORDS["time_signs"])
+    )
+
+
+def is_supposed(clause: Reading, sentence: str) -> bool:
+    """Whether a clause is about what is not so, or not certainly: "if I lived", "maybe", "I would" beside an "if"."""
+    words = [token.casefold() for token in clause.tokens]
+    is_unreal = not WORDS["unreal"].isdisjoint(words) and not WORDS["conditions"].isdisjoint(
+        map(str.casefold, read(sentence).tokens)
+    )
+    return is_unreal or SUPPOSED.search(" ".join(words)) is not None
+
+
+def has_condition(text: str) -> bool:
+    """Whether a text supposes something, or says under which condition it holds."""
+    reading = read(text)
+    hedges = WORDS["hedges"] | WORDS["conditions"] | WORDS["unreal"]
+    return is_supposed(reading, text) or not hedges.isdisjoint(token.casefold() for token in reading.tokens)
 
 
 def is_content(token: str) -> bool:
@@ -143,6 +194,7 @@ def stem_of(token: str) -> str:
     word = token.casefold()
     if not word[0].isalpha():
         return word
+    word = word.removeprefix("ال")
     word = word.removesuffix("s") if len(word) > len("has") and not word.endswith("ss") else word
     return _SUFFIX.sub("", word).removesuffix("e")[:_STEM_LENGTH] or word
 
@@ -152,28 +204,37 @@ def start_of(token: str) -> str:
     return token.casefold()[:_START_LENGTH] if len(token) >= _START_LENGTH else token.casefold()
 
 
-def clauses_of(tokens: Sequence[str]) -> Iterator[list[str]]:
-    """The tokens between commas, conjunctions and words that begin a clause."""
+def clauses_of(text: str) -> Iterator[Reading]:
+    """The parts of a text between commas, conjunctions and ends of sentences."""
+    if _UNSPACED.search(text):
+        yield from (read(part) for part in _SIGN_CLAUSES.split(plain(text)) if part.strip())
+        return
     clause: list[str] = []
-    for token in tokens:
-        if token in CLAUSE_ENDS or token.casefold() in CONJUNCTIONS:
-            yield clause
-            clause = []
-        else:
+    for token in [*tokens_of(text), "."]:
+        if token not in CLAUSE_ENDS and token.casefold() not in CONJUNCTIONS:
             clause.append(token)
-    yield clause
+        elif clause:
+            yield read(" ".join(clause))
+            clause = []
 
 
-def _leading_verbs(tokens: Sequence[str]) -> Iterator[str]:
-    """The verb that begins a text without a subject ("Owns a dog", "Lives in Rome"): what follows cannot follow a name.
+def _numerals(form: str) -> Iterator[str]:
+    """The Chinese numerals of a text as numbers; "一" is often no number."""
+    for run in _NUMERAL_RUN.findall(form):
+        ten, _, one = run.partition("十")
+        if run != "一":
+            is_ten = "十" in run and len(ten) <= 1 and len(one) <= 1
+            yield f"{_NUMERALS.get(ten, '1')}{_NUMERALS.get(one, '0')}" if is_ten else _NUMERALS.get(run, run)
 
-    In French it can: "Tom a un chien".
-    """
-    if len(tokens) > len(("verb", "a")) and tokens[0] not in tokens[1:]:
-        first, second, third = (token.casefold() for token in tokens[:3])
-        is_article = second == "a" and first.endswith(("s", "ed")) and third not in PREPOSITIONS
-        if second in _AFTER_VERBS or is_article:
-            yield first
+
+def _leading_word(tokens: Sequence[str]) -> frozenset[str]:
+    """The first word of a text without a subject ("Lives in Rome", "Main editor is Vim"): no verb of a name follows."""
+    if len(tokens) < len(("Ann", "sings")) or tokens[0] in tokens[1:]:
+        return frozenset()
+    first, second, third = (token.casefold() for token in (*tokens, "")[:3])
+    is_article = second == "a" and first.endswith(("s", "ed")) and third not in WORDS["articles"]
+    is_verb = not is_content(tokens[1]) or (tokens[1].islower() and second.endswith(("s", "ed", "t")))
+    return frozenset({first} if second in WORDS["after_verbs"] or is_article or not is_verb else ())
 
 
 def _details(tokens: Sequence[str]) -> Iterator[str]:
@@ -192,22 +253,42 @@ def _date_parts(dates: Sequence[str]) -> Iterator[str]:
             yield from (str(int(number)), f"month {int(number)}")
 
 
-def _negated(tokens: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
-    """For each negation the stems that it certainly reaches, and those before it or after a conjunction that it may."""
+def _denials(tokens: Sequence[str]) -> Iterator[Denial]:
+    """A denial reaches to the end of its clause; a negation at the end the words before it ("raucht nicht").
+
+    What stands behind "and" it may reach. A second negation of a clause is one with the first ("ne ... pas").
+    """
+    clause, is_open = 0, ""
     for place, token in enumerate(tokens):
-        if token.casefold() not in NEGATIONS:
+        word = token.casefold()
+        if token in CLAUSE_ENDS or word in WORDS["adversatives"] or word in CONJUNCTIONS:
+            clause, is_open = clause + 1, ""
+        if word not in _REACHING:
             continue
-        before = list(_before(tokens[max(0, place - _LONGEST_CLAUSE) : place]))
-        certainly: list[str] = []
-        unclear, may_end = before[:1], False  # "eats no meat" may deny the eating too
+        if word in NEGATIONS:
+            if is_open and not WORDS["concord"].isdisjoint((is_open, word)):
+                continue
+            is_open = word
+        reached: list[str] = []
+        unclear: list[str] = []
+        joined = False
         for after in tokens[place + 1 : place + 1 + _REACH]:
-            word = after.casefold()
-            if after in CLAUSE_ENDS or word in ADVERSATIVES or word in SUBORDINATORS:
+            word_after = after.casefold()
+            if after in CLAUSE_ENDS or word_after in WORDS["adversatives"]:
                 break
-            may_end = may_end or word in CONJUNCTIONS
-            if is_content(after) and word not in DATES:
-                (unclear if may_end else certainly).append(stem_of(after))
-        yield certainly or before[:-1] or before, unclear if certainly else []
+            joined = joined or word_after in CONJUNCTIONS
+            if is_content(after) and word_after not in DATES and word_after not in _REACHING:
+                (unclear if joined else reached).append(stem_of(after))
+        if not reached and word in NEGATIONS:
+            before = list(_before(tokens[max(0, place - _LONGEST_CLAUSE) : place]))
+            reached = before[:-1] or before
+        yield Denial(word, clause, frozenset(reached), frozenset(unclear))
+
+
+def _sign_denials(form: str) -> Iterator[Denial]:
+    for clause, part in enumerate(_SIGN_CLAUSES.split(form)):
+        if negation := next((sign for sign in WORDS["other_negations"] if sign in part), ""):
+            yield Denial(negation, clause, frozenset(_SIGNS.findall(part)) - _NO_SIGNS, frozenset())
 
 
 def _before(tokens: Sequence[str]) -> Iterator[str]:

@@ -102,15 +102,6 @@ def _phrases(name: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(lines)})(?!\w)")
 
 
-SMALL_ELSEWHERE: Final[dict[str, str]] = _BY_HAND["small_elsewhere"]
-"""Words of English that are small words in another language, each with the word that a text of that one has instead."""
-
-
-def _listed(name: str) -> frozenset[str]:
-    """The words of a list but those that are others in English."""
-    return frozenset(_BY_HAND["words"][name].split()) - SMALL_ELSEWHERE.keys()
-
-
 def _sides(name: str) -> tuple[tuple[frozenset[str], ...], ...]:
     """The lines of a list, each with its two sides."""
     lines = _BY_HAND["words"][name].strip().splitlines()
@@ -124,30 +115,29 @@ DATES: Final = _meanings("dates")
 UNITS: Final = _meanings("units")
 QUALIFIERS: Final = {word: meaning for meaning, words in _BY_HAND["qualifiers"].items() for word in words.split()}
 """Words that say how far a statement goes, each with its meaning."""
-NEGATIONS: Final = _listed("negations")
-SENTENCE_STARTERS: Final = frozenset(_BY_HAND["words"]["sentence_starters"].split())
-AMBIGUOUS_WORDS: Final = frozenset(_BY_HAND["words"]["ambiguous"].split())
+WORDS: Final = {name: frozenset(words.split()) for name, words in _BY_HAND["words"].items()}
+"""The lists of words, by their names in `words.toml`."""
+NEGATIONS: Final = WORDS["negations"]
+SENTENCE_STARTERS: Final = WORDS["sentence_starters"]
+AMBIGUOUS_WORDS: Final = WORDS["ambiguous"]
 """Words with a second meaning. They count when two texts are compared: a false alarm costs no more than a question to
 the LLM. They do not count when a text is refused."""
-SMALL_WORDS: Final = (SENTENCE_STARTERS | _listed("small_words")) - SMALL_ELSEWHERE.keys()
+SMALL_WORDS: Final = (SENTENCE_STARTERS | WORDS["small_words"]) - WORDS["other_in_english"]
 """Words that tell little alone: they begin sentences, or are forms of "to be" and the like."""
-DENYING_WORDS: Final = _listed("denying_words")
-SUBORDINATORS: Final = _listed("subordinators")
-ADVERSATIVES: Final = _listed("adversatives")
-PREPOSITIONS: Final = _listed("prepositions")
-ARTICLES: Final = _listed("articles")
-ENGLISH: Final = frozenset(_BY_HAND["words"]["english"].split())
-NOT_ENGLISH: Final = frozenset(_BY_HAND["words"]["not_english"].split())
-BEFORE_UNITS: Final = frozenset(_BY_HAND["words"]["before_units"].split())
-POSSESSIVES: Final = frozenset(_BY_HAND["words"]["possessives"].split())
-LINKING_WORDS: Final = frozenset(_BY_HAND["words"]["linking"].split())
-"""Words that a sentence may have to join what others say: "a dog called Rex"."""
-OTHER_NEGATIONS: Final = tuple(_BY_HAND["words"]["other_negations"].split())
-ENDINGS: Final = frozenset(_BY_HAND["words"]["endings"].split())
+OWN_SIGNS: Final = re.compile("[我俺僕]|私|わたし")
+TIE_SIGNS: Final = re.compile("我?的?((?:妹|姐|哥|弟|妈|爸|母|父|兄|姉|夫|妻|丈夫|老板|同事)[妹姐哥弟妈爸親亲]?)")
+UNIT_KINDS: Final = (
+    frozenset(day for day in DATES.values() if day.startswith("weekday")),
+    frozenset({"km", "m", "cm", "mm", "mile", "foot", "inch"}),
+    frozenset({"kg", "g", "mg", "pound", "ounce"}),
+    frozenset({"euro", "dollar", "franc", "yen", "pound"}),
+    frozenset({"litre", "ml", "ounce"}),
+    frozenset({"celsius", "fahrenheit"}),
+    WORDS["time_units"],
+)
+"""Units of one kind, and weekdays: of a kind that a text has a fact has no others."""
 ENDED: Final = _phrases("ended")
-NEVER: Final = _phrases("never")
-OPPOSITES: Final = _sides("opposites")
-"""Pairs of sets of words that exclude each other."""
+SUPPOSED: Final = _phrases("supposed")
 TENSES: Final = _sides("tenses")
 """Forms of one verb in the past and in the present."""
 TENSE_ENDINGS: Final = tuple(
@@ -156,7 +146,6 @@ TENSE_ENDINGS: Final = tuple(
     for past, now in product(pasts, (ending.strip("-") for ending in nows))
 )
 """Endings of verbs in the past, each with one that the same verb has in the present."""
-AUXILIARIES: Final = _listed("auxiliaries")
 COUNTRIES: Final = frozenset(_PLACES["countries"])
 REGIONS: Final = frozenset(
     name for line in _BY_HAND["words"]["regions"].split("\n") for name in line.split(", ") if name
@@ -173,20 +162,16 @@ _TOKEN = re.compile(
 _TOKEN_OR_SIGN = re.compile(_TOKEN.pattern + r"|[^\s\w\"«»„“”]")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
-_SMALL_ELSEWHERE = re.compile(rf"\b(?:{'|'.join(SMALL_ELSEWHERE)})\b", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_]+")
-_OF_SOMEBODY = re.compile(r"\w's ")
 _DIGIT = re.compile(r"\d")
 _CLITIC = re.compile(r"(?<=[a-z])n't\b", re.IGNORECASE)
 _SHORTENED = re.compile(r"\b(ca|wo|sha)(?=n't\b)", re.IGNORECASE)
 _WHOLE: Final = {"ca": "can", "wo": "will", "sha": "shall"}
 _HAS_TO = re.compile(r"\b(?:has|have|had) to\b", re.IGNORECASE)
-_AGE = re.compile(r"(?<=\d) years? old\b", re.IGNORECASE)
+_AGE = re.compile(r"(?<=\d)[ -]years?[ -]old\b", re.IGNORECASE)
 _SPACED_THOUSANDS = re.compile(r"(?<![\d.,:-])\d{1,3}(?: \d{3})+(?![\d.,:-])")
 _THOUSANDS_OF_K = re.compile(r"(?<![\w.,])(\d{1,4})k\b", re.IGNORECASE)
 _CLOCK = re.compile(r"\b(1[0-2]|0?[1-9])(?:[:.]([0-5]\d))? ?([ap])\.?m\b", re.IGNORECASE)
 _ELIDED = re.compile(r"\bn'(?=\w)", re.IGNORECASE)
-_EIGHTY = re.compile(r"\bquatre-vingts?\b", re.IGNORECASE)
 SENTENCE_ENDS: Final = frozenset(".!?…\n")
 _BEFORE_FIRST: Final = SENTENCE_ENDS | frozenset(":")
 CLAUSE_ENDS: Final = SENTENCE_ENDS | frozenset(",;:")
@@ -204,7 +189,7 @@ def plain(text: str) -> str:
 
 def tokens_of(text: str) -> list[str]:
     """Words, numbers, signs and ends of clauses; "isn't" is "is not", "n'aime" is "ne aime", "Mira's" is "Mira s"."""
-    return _TOKEN.findall(_expanded(in_its_language(text)))
+    return _TOKEN.findall(_expanded(text))
 
 
 def _expanded(text: str) -> str:
@@ -213,22 +198,11 @@ def _expanded(text: str) -> str:
     if "'" in said:
         said = _SHORTENED.sub(lambda match: _WHOLE[match[1].lower()], said)
         said = _ELIDED.sub("ne ", _CLITIC.sub(" not", said))
-    said = _HAS_TO.sub("must", _EIGHTY.sub("huitante", said))
+    said = _HAS_TO.sub("must", said)
     if _DIGIT.search(said) is None:
         return said
     said = _THOUSANDS_OF_K.sub(r"\g<1>000", _AGE.sub(" old", said))
     return _CLOCK.sub(_of_24_hours, _SPACED_THOUSANDS.sub(lambda match: match[0].replace(" ", ""), said))
-
-
-def in_its_language(text: str) -> str:
-    """With words that English has too as others, where the text is not in English: "hat" is "habe", "son" is "sa"."""
-    text = plain(text)
-    if not _SMALL_ELSEWHERE.search(text):
-        return text
-    words = {*_WORD.findall(text.casefold())}
-    if words & ENGLISH or _OF_SOMEBODY.search(text) or not words & NOT_ENGLISH:
-        return text
-    return _SMALL_ELSEWHERE.sub(lambda match: SMALL_ELSEWHERE[match[0].casefold()], text)
 
 
 def _of_24_hours(match: re.Match[str]) -> str:
@@ -298,7 +272,7 @@ def units_of(tokens: Sequence[str]) -> Iterator[str]:
 
 def _is_counted(word: str, before: str) -> bool:
     """Whether a unit that is a small word in another language is one here: "par an", "5 mi", not "20 an hour"."""
-    return before in BEFORE_UNITS or (before[-1:].isdigit() and word not in ARTICLES)
+    return before in WORDS["before_units"] or (before[-1:].isdigit() and word not in WORDS["articles"])
 
 
 def negations_of(tokens: Sequence[str]) -> frozenset[frozenset[str]]:

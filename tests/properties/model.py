@@ -73,7 +73,7 @@ class PerfectReader:
     """Extracts what it was told that a turn says; decides as somebody would who understands every word.
 
     A `greedy` one takes what is known of others for what is known of the subject where something ends, and a
-    stay for a change; a `careless` one at first says that what tells more was known.
+    stay for a change; a `careless` one at first answers with nothing that can be read.
     """
 
     greedy: bool = False
@@ -86,6 +86,8 @@ class PerfectReader:
         match prompt.task:
             case ExtractionTask(turn=turn):
                 return facts_reply(*self.extractions[turn.turn_id])
+            case NumberedConflicts() if self.careless and not attempt:
+                return "It is known."
             case NumberedConflicts(doubtful_names=names) as task:
                 texts = {fact["text"] for fact in self.extractions.get(source_id, ())}
                 said = list(self._decisions(task, texts, attempt))
@@ -104,8 +106,6 @@ class PerfectReader:
                 verdict, targets = "ADD", ()
             if self.lets_ends_stand and verdict == "REPLACE" and not any(map(_holds, targets)):
                 verdict, targets = "ADD", ()
-            if self.careless and not attempt and verdict in ("MERGE", "REPLACE", "RETRACT", "CONTRADICT"):
-                verdict, targets = "KEEP", targets[:1]
             labels = {label for label, _ in targets}
             used |= labels
             ended |= labels if verdict in OVERWRITES else set()

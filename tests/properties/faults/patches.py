@@ -1,6 +1,6 @@
 """How former faults are put back by hand: each function names what is replaced, and what it was while it was faulty."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -220,10 +220,10 @@ def human_word_is_lost() -> PatchedPlaces:
 
 @fault(
     "replies that say more, or less, than the facts are accepted",
-    f"{REPLIES}reply_checks.py::test_a_harmful_reply_is_refused_with_what_is_wrong",
+    f"{REPLIES}reply_checks.py::test_a_denial_of_just_what_is_known_takes_its_place",
 )
 def harmful_replies() -> PatchedPlaces:
-    return [(resolve_prompt, "claim_faults", lambda *_: iter(()))]
+    return [(resolve_prompt, "settled", lambda claim, _: claim)]
 
 
 @fault(
@@ -296,12 +296,9 @@ def older_ends_newer_pending() -> PatchedPlaces:
     f"{REPLIES}resolve_parser.py::test_an_end_on_the_day_of_the_beginning_is_accepted_as_a_date",
 )
 def ends_of_the_same_day() -> PatchedPlaces:
-    right = reply_checks.claim_faults
+    right = reply_checks._is_possible_end
 
-    def strict(claim: Any, conflicts: Any) -> Iterator[str]:
-        yield from right(claim, conflicts)
-        for label, known in claim.targets:
-            if claim.action in ("REPLACE", "RETRACT", "EXPIRE") and claim.ended_at and claim.ended_at < known.true_from:
-                yield f"ended_at lies before K{label} began"
+    def strict(claim: Any, said_at: Any) -> bool:
+        return right(claim, said_at) and not any(claim.ended_at < known.true_from for known in claim.known)
 
-    return [(resolve_prompt, "claim_faults", strict)]
+    return [(reply_checks, "_is_possible_end", strict)]

@@ -30,7 +30,7 @@ def after(*messages: EarlierMessage, said: str, **fields: Any) -> ExtractionTask
 
 def taken(task: ExtractionTask, text: str, excerpt: str) -> bool:
     """Whether this fact of a reply is accepted; else it is dropped with a reason."""
-    parsed = parse_extraction(facts_reply(extracted_json(text=text, excerpt=excerpt)), task)
+    parsed = parse_extraction(facts_reply(extracted_json(text=text, excerpt=excerpt, value=None)), task)
     assert bool(parsed.value) != any(dropped.detail for dropped in parsed.dropped)
     return bool(parsed.value)
 

@@ -76,7 +76,7 @@ SCRIPT = "Alice: Where?\nCaroline: I live in Berlin"
         ("I live in Berlin", "Alice", "alice", None, None),
         ("I live in Berlin", "Alice", "Bob", None, "Bob"),
         ("I live in Berlin", None, "Bob", "der Nutzer", "Bob"),
-        ("I live in Berlin", "Alice", "Bob", "Tom", "Tom"),
+        ("I live in Berlin with Tom", "Alice", "Bob", "Tom", "Tom"),
         (SCRIPT, "Alice", None, "the user", "Caroline"),
         ("Caroline: I live in Berlin,\nsince May.\nAlice: Nice!", None, None, "the user", "Caroline"),
         ("Alice: I live in Berlin\nCaroline: Nice!", "Alice", None, "the user", "the user"),
@@ -104,7 +104,12 @@ def test_what_another_speaker_or_a_line_of_a_script_says_of_the_user_is_about_wh
         (["Bob: Я живу в Риме.", "Alice: Я живу в Римейке."], "Я живу в Риме", "Он живет в Риме.", "Bob"),
         (["Alice: I love Rome.", "Bob: I love Rome."], "I love Rome", "The user loves Rome.", "the user"),
         (["Alice: Nothing. Do you smoke, Bob?", "Bob: Yes"], "Yes", "The user smokes.", "Bob"),
-        (["assistant: Do you like jazz?", "Alice: Yes. Do you smoke, Bob?", "Bob: Yes"], "Yes", "He smokes.", "Bob"),
+        (
+            ["assistant: Do you like jazz?", "Alice: Yes. Do you smoke, Bob?", "Bob: Yes"],
+            "Yes",
+            "The user smokes.",
+            "Bob",
+        ),
         (["assistant: Do you smoke?", "Alice: Yes. And jazz, Bob?", "Bob: Yes"], "Yes", "He smokes.", "the user"),
         (["None: Ann: I like teaching.\nBob: I like tea."], "I like tea", "The user likes tea.", "Bob"),
     ],
@@ -175,7 +180,7 @@ def test_what_may_be_missing_costs_no_fact(how: str) -> None:
         ({"event_time": "null"}, {"event_time": None}),
         ({"event_time": 1683540000}, {"event_time": None}),
         ({"valid_until": "9999-12-31T23:59:59Z"}, {"valid_until": None}),
-        ({"value": 42}, {"value": "42"}),
+        ({"value": 2019}, {"value": "2019"}),
         ({"value": "null"}, {"value": None}),
         ({"key": "gym_day", "single_valued": "false"}, {"single_valued": False}),
         ({"key": "gym_day", "single_valued": "true"}, {"single_valued": True}),
@@ -302,7 +307,7 @@ def test_an_answer_without_words_is_named_so_and_complaints_are_bounded() -> Non
     ],
 )
 def test_an_excerpt_is_compared_after_normalisation(said: str, excerpt: str) -> None:
-    parsed = parse_extraction(facts_reply(extracted_json(excerpt=excerpt)), extraction(user(said)))
+    parsed = parse_extraction(facts_reply(extracted_json(excerpt=excerpt, text=said)), extraction(user(said)))
     assert parsed.value is not None
     assert parsed.value[0].excerpt == excerpt
     assert parsed.complaints == ()
@@ -348,7 +353,7 @@ def test_recalled_text_inside_a_message_is_no_evidence(recalled: list[str], inje
 
 
 @pytest.mark.parametrize(
-    "said", ["So I live in Berlin.", "I live in Berlin no more", "I live in Berlin. And I live in Berlin!"]
+    "said", ["So I live in Berlin.", "I live in Berlin now", "I live in Berlin. And I live in Berlin!"]
 )
 def test_who_says_more_than_what_is_recalled_is_heard(said: str) -> None:
     subject = extraction(user(said), recalled=["in Berlin", "And I live in Berlin!"])

@@ -188,7 +188,7 @@ def test_an_inferred_relation_rests_on_a_fact_that_a_search_finds(
         | {"relations": [said.model_dump()] if text == texts[0] else []}
         for text in texts
     ]
-    content = f"{' '.join(texts)} {subject} {object_} all of it"
+    content = f"{' '.join(texts)} I mean {subject} {object_} all of it"
     task = extraction(Message(role="user", content=content), speaker="Alice")
     read = parse_extraction(facts_reply(*facts), task).value or ()
     assert [one.text for one in read] == [*texts, *([mirror] if mirror else [])]
