@@ -8,8 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from dateparser.date import DateDataParser
-
 from mnemolog.streams.text.patterns import DATE_PARTS, compiled, tables
 from mnemolog.streams.text.tokens import DATES, NUMBERS, UNITS
 
@@ -101,6 +99,8 @@ def _days(match: re.Match[str], at: datetime, direction: Direction) -> tuple[dat
         direction = -1 if _PATTERNS["last"].search(match[0]) else 1 if _PATTERNS["next"].search(match[0]) else direction
     if not direction and (match["weekday"] or match["open_month"]):
         return None
+    from dateparser.date import DateDataParser  # noqa: PLC0415 - the command line loads this module without the extra `server`
+
     words = match["weekday"] or _WORD.sub(lambda word: NUMBERS.get(word[0].casefold(), word[0]), match[0])
     prefer = "future" if direction > 0 else "past"
     settings = {**_FIXED, "RELATIVE_BASE": at.replace(tzinfo=None), "PREFER_DATES_FROM": prefer}
