@@ -20,6 +20,7 @@ from scripts.cldr_words import cldr_places, cldr_words
 from scripts.dashboard import dashboard
 from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
 from scripts.pages import cli_page, metrics_page, settings_page, vocabulary_page
+from tests.quality.model_page import model_page
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -38,6 +39,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
     "docs/settings.md": settings_page,
     "docs/metrics.md": metrics_page,
+    "docs/model.md": model_page,
     "docs/vocabulary.md": vocabulary_page,
     "streams/text/cldr_places.json": cldr_places,
     "streams/text/cldr_words.json": cldr_words,

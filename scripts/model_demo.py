@@ -6,6 +6,7 @@ Starts a small model on this machine, or asks the endpoint that MNEMOLOG_BASE_UR
 the turn before has its end, as in a chat. The transcript is written into docs/model.md.
 """
 
+import argparse
 import asyncio
 import io
 import sys
@@ -33,8 +34,8 @@ from tests.quality.model_page import Change, Transcript, TranscriptTurn, write_p
 TURN_SECONDS: Final = 900.0
 
 
-async def converse(settings: Settings) -> list[TranscriptTurn]:
-    """Say all turns, each person's one after another, and show what becomes of each."""
+async def converse(settings: Settings, most: int | None, said: list[TranscriptTurn]) -> None:
+    """Say the turns, of each person so many at the most and one after another; add to `said` what becomes of each."""
     turns = defaultdict(list)
     for line in shifted_records(datetime.now(UTC).date()):
         try:
@@ -43,12 +44,13 @@ async def converse(settings: Settings) -> list[TranscriptTurn]:
             continue  # the record that is no turn
         turns[turn.scope.user_id].append(turn)
     async with AsyncMemoryClient(settings=settings) as client, asyncio.TaskGroup() as group:
-        people = [group.create_task(_say_all(client, settings, some)) for some in turns.values()]
-    return [one for person in people for one in person.result()]
+        for some in turns.values():
+            group.create_task(_say_all(client, settings, some[:most], said))
 
 
-async def _say_all(client: AsyncMemoryClient, settings: Settings, turns: Sequence[Turn]) -> list[TranscriptTurn]:
-    said: list[TranscriptTurn] = []
+async def _say_all(
+    client: AsyncMemoryClient, settings: Settings, turns: Sequence[Turn], said: list[TranscriptTurn]
+) -> None:
     texts: dict[UUID, str] = {}
     for turn in turns:
         publisher = TurnFilePublisher(settings, raw=True, progress=lambda *_: None)
@@ -60,7 +62,6 @@ async def _say_all(client: AsyncMemoryClient, settings: Settings, turns: Sequenc
         sys.stdout.write(f"{one.shown()}\n")
         sys.stdout.flush()
         said.append(one)
-    return said
 
 
 def transcript_turn(turn: Turn, end: Result, texts: Mapping[UUID, str], seconds: float) -> TranscriptTurn:
@@ -74,7 +75,6 @@ def transcript_turn(turn: Turn, end: Result, texts: Mapping[UUID, str], seconds:
                 event=one.event,
                 text=one.text or "",
                 of=tuple(texts.get(target, "") for target in one.targets),
-                reason=one.reason,
             )
             for one in end.changes
         ),
@@ -85,33 +85,33 @@ def transcript_turn(turn: Turn, end: Result, texts: Mapping[UUID, str], seconds:
     )
 
 
-async def run() -> int:
-    machine = Machine.describe()
+async def run(most: int | None) -> int:
+    machine, began = Machine.describe(), time.monotonic()
+    model, said, code = "", list[TranscriptTurn](), 0
     try:
         async with stop_on_signals() as stop, endpoint(stop) as base_url:
             with data_folder(None) as folder:
                 settings = model_settings(base_url, kafka=None, postgres=None, data_dir=folder, metrics_port=0)
+                model = settings.chat_model
                 configure_logs("error", settings.log_format)
                 async with all_in_one(settings, stop, kept=False) as servers:
                     found = {"kafka": servers.kafka, "postgres": servers.postgres}
                     began = time.monotonic()
-                    turns = await cancel_on_stop(stop, converse(settings.model_copy(update=found)))
-            Transcript(
-                at=machine.at,
-                machine=machine.hardware,
-                model=settings.chat_model,
-                seconds=round(time.monotonic() - began),
-                turns=tuple(turns),
-            ).save()
+                    await cancel_on_stop(stop, converse(settings.model_copy(update=found), most, said))
     except StopRequested:
-        return INTERRUPTED
-    write_page()
-    sys.stdout.write("the transcript is in docs/model.md\n")
-    return 0
+        code = INTERRUPTED
+    if said:
+        seconds = round(time.monotonic() - began)
+        Transcript(at=machine.at, machine=machine.hardware, model=model, seconds=seconds, turns=tuple(said)).save()
+        write_page()
+        sys.stdout.write("the transcript is in docs/model.md\n")
+    return code
 
 
 def main() -> NoReturn:
-    run_and_exit(run())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, metavar="N", help="only the first N turns of each person")
+    run_and_exit(run(parser.parse_args().turns))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import orjson
 
 from tests.quality.cases import FAMILIES, LANGUAGES, load
 from tests.quality.report import BASELINE, PAGE, misses, page, regressions, report
-from tests.quality.runs import exit_status, load_scores, parsed, results_of, run_parser
+from tests.quality.runs import each_nth, exit_status, load_scores, parsed, results_of, run_parser
 from tests.quality.scores import Score, ScoredCase, run_case, score, word_of
 
 
@@ -23,6 +23,7 @@ def main() -> None:
         for case in load(None if given.split == "all" else given.split)
         if given.family in (None, case.family) and given.language in (None, case.language)
     ]
+    cases = each_nth(cases, given.every)
     observed = results_of(given, cases, run_case)
     scored = [ScoredCase(case=case, score=score(case, one)) for case, one in zip(cases, observed, strict=True)]
     if given.verbose:

@@ -6,8 +6,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final
 
-import orjson
-
 from mnemolog.schemas.base import Record
 from tests.bench.markdown import filled, table
 from tests.quality import cases as conflicts
@@ -24,8 +22,6 @@ from tests.support.paths import ROOT
 
 RESULTS: Final = Path(__file__).with_name("results")
 TRANSCRIPT: Final = RESULTS / "transcript.json"
-FORMER: Final = RESULTS / "former.json"
-"""Outcomes of development cases with the prompts before these (extract-7, resolve-6), whose replies are not kept."""
 WORD: Final = RESULTS / "transcript.md"
 """What was wrong in the transcript, by hand."""
 TEMPLATE: Final = Path(__file__).with_name("model.md.in")
@@ -40,7 +36,6 @@ class Change(Record):
     event: str
     text: str
     of: tuple[str, ...]
-    reason: str
 
 
 class TranscriptTurn(Record):
@@ -89,11 +84,10 @@ def model_page() -> str:
     every = [one for some in recorded.values() for one in some.values()]
     talk = Transcript.model_validate_json(TRANSCRIPT.read_bytes())
     mem0 = {one.id: one for one in read_found()}
-    former = {one.id: one for one in map(Outcome.model_validate, _json(FORMER))}
     fields = {
         "model": talk.model,
         "machine": talk.machine,
-        "conflicts": conflict_table(recorded, former),
+        "conflicts": conflict_table(recorded),
         "families": family_table(every),
         "dialogues": dialogue_table(every),
         "search": search_table(every, mem0),
@@ -103,11 +97,6 @@ def model_page() -> str:
         "word": WORD.read_text().strip(),
     }
     return filled(TEMPLATE, fields)
-
-
-def _json(path: Path) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = orjson.loads(path.read_bytes())
-    return found
 
 
 def _scored(outcomes: Iterable[Outcome]) -> list[ScoredCase]:
@@ -139,14 +128,12 @@ def _costs(outcomes: Sequence[Outcome]) -> tuple[str, str, str]:
     return f"{calls:.2f}", f"{prompts:.0f}", f"{replies:.0f}"
 
 
-def conflict_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]], former: Mapping[str, Outcome]) -> str:
-    """By split: these prompts, the former ones and the offline rules on the same cases."""
+def conflict_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]]) -> str:
+    """By split: the model, and the offline rules on the same cases."""
     rows = []
     for split, outcomes in recorded.items():
         own = [one for one in outcomes.values() if one.kind == "conflict"]
-        rows.append(_row(f"{split}: these prompts", _scored(own), own))
-        if before := [former[one.id] for one in own if one.id in former]:
-            rows.append(_row(f"{split}: the prompts before", _scored(before), before))
+        rows.append(_row(f"{split}: the model", _scored(own), own))
         rows.append(_row(f"{split}: offline rules", _offline(one.id for one in own), []))
     return table(HEAD, rows)
 
@@ -172,7 +159,7 @@ def dialogue_table(every: Sequence[Outcome]) -> str:
     rows, head = [], ""
     for split in dialogues.SPLITS:
         ids = [one.id for one in own if cases[one.id].split == split]
-        for name, scores in (("these prompts", of_model), ("offline rules", offline)):
+        for name, scores in (("the model", of_model), ("offline rules", offline)):
             scored = [dialogue_report.ScoredCase(case=cases[one], score=scores[one], cost=Cost()) for one in ids]
             if scored:
                 head, _, *lines = dialogue_report.report(scored).splitlines()

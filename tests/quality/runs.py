@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import orjson
 
@@ -23,7 +23,17 @@ from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_pr
 
 AT_ONCE: Final = 16
 """How many cases run at a time."""
-Case = TypeVar("Case")
+
+
+class Labelled(Protocol):
+    @property
+    def family(self) -> str: ...
+
+    @property
+    def split(self) -> str: ...
+
+
+Case = TypeVar("Case", bound=Labelled)
 Result = TypeVar("Result")
 AnyScore = TypeVar("AnyScore", bound=Record)
 
@@ -76,6 +86,7 @@ def run_parser(program: str, about: str | None, *, families: Sequence[str], page
     parser.add_argument("--provider", choices=("offline", "openai"), default="offline")
     parser.add_argument("--split", choices=("dev", "test", "all"), default="all")
     parser.add_argument("--family", choices=families, help="only cases of this family")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th case of a family and split")
     parser.add_argument("--json", type=Path, help="write what came of each case to this file")
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help="cases at a time")
     parser.add_argument("--verbose", action="store_true", help="list the cases that are not right")
@@ -90,11 +101,20 @@ def run_parser(program: str, about: str | None, *, families: Sequence[str], page
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The arguments. Ends the program where a baseline or a page is asked for, and not all cases run offline."""
     given = parser.parse_args()
-    chosen = (given.family, getattr(given, "language", None), given.replay)
+    chosen = (given.family, getattr(given, "language", None), given.replay, given.every > 1)
     is_whole = given.split == "all" and given.provider == "offline" and not any(chosen)
     if (given.update_baseline or given.write_docs) and not is_whole:
         sys.exit("the baseline and the page are of all cases with the offline provider: leave the other choices out")
     return given
+
+
+def each_nth(cases: Sequence[Case], every: int) -> list[Case]:
+    """The first, and each `every`-th after it, of each family and split."""
+    groups: dict[tuple[object, object], list[Case]] = {}
+    for case in cases:
+        groups.setdefault((case.family, case.split), []).append(case)
+    taken = {id(case) for group in groups.values() for case in group[::every]}
+    return [case for case in cases if id(case) in taken]
 
 
 @asynccontextmanager

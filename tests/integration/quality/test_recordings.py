@@ -6,12 +6,21 @@ import pytest
 from pydantic import SecretStr
 
 from mnemolog.streams.settings import StreamsSettings
+from tests.quality.cases import SPLITS
 from tests.quality.model_sources import CHAT, ReplyLog
-from tests.quality.recordings import Run, differences, run_split, sample
+from tests.quality.recordings import FOLDER, Run, differences, read_outcomes, run_split, sample, split_cases
 from tests.support.databases import fresh_database
 from tests.support.servers.openai_server import OpenAiServer
 
 pytestmark = pytest.mark.postgres
+
+
+@pytest.mark.parametrize("split", SPLITS)
+async def test_recorded_replies_come_to_what_they_came_to(database: str, split: str) -> None:
+    """Where a better outcome is meant: `make recordings ARGS=--outcomes`, and look at the difference."""
+    expected = read_outcomes(FOLDER / split)
+    said = [*differences(expected, await run_split(database, FOLDER / split, split_cases(expected)))]
+    assert not said, "\n".join(said)
 
 
 async def test_a_replay_is_equal_and_a_missing_reply_is_named_and_asked_anew(

@@ -9,7 +9,7 @@ import sys
 import orjson
 
 from tests.bench.markdown import aligned
-from tests.quality.runs import exit_status, load_scores, parsed, results_of, run_parser
+from tests.quality.runs import each_nth, exit_status, load_scores, parsed, results_of, run_parser
 from tests.quality.understanding.cases import FAMILIES, load
 from tests.quality.understanding.report import (
     BASELINE,
@@ -28,6 +28,7 @@ def main() -> None:
     given = parsed(run_parser("tests.quality.understanding", __doc__, families=FAMILIES, page="docs/understanding.md"))
     cases = load(None if given.split == "all" else given.split)
     cases = [case for case in cases if given.family in (None, case.family)]
+    cases = each_nth(cases, given.every)
     pairs = zip(cases, results_of(given, cases, run_case), strict=True)
     scored = [ScoredCase(case=case, score=score(case, one), cost=one.cost) for case, one in pairs]
     scores = [one.score for one in scored]

@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.quality.recordings import (
+    FOLDER,
     ROUNDS,
     Outcome,
     Run,
     differences,
     read_outcomes,
     sample,
+    split_cases,
     write_outcomes,
 )
 
@@ -72,3 +74,10 @@ def test_a_sample_is_of_one_split_and_has_each_family(split: str) -> None:
     families = {one.family for one in some}
     assert len(families) == 22
     assert {one.family for one in some[:22]} == families
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_the_recordings_are_of_their_split(split: str) -> None:
+    cases = split_cases(read_outcomes(FOLDER / split))
+    assert cases
+    assert {one.split for one in cases} == {split}

@@ -130,10 +130,15 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return write
 
 
+def servers() -> list[psutil.Process]:
+    """The processes that this one has started with the name of the model."""
+    return [one for one in psutil.Process().children() if model_server.MODEL in one.cmdline()]
+
+
 async def start_and_fail() -> None:
     async with model_server.model_server() as base_url:
         assert base_url.startswith("http://127.0.0.1:")
-        assert len(psutil.Process().children()) == 1
+        assert len(servers()) == 1
         raise ZeroDivisionError
 
 
@@ -141,7 +146,7 @@ async def test_a_server_runs_meanwhile_and_is_gone_after_a_failure(install: Call
     install("")
     with pytest.raises(ZeroDivisionError):
         await start_and_fail()
-    assert psutil.Process().children() == []
+    assert servers() == []
 
 
 async def test_a_server_that_ends_is_told_with_its_last_words(install: Callable[[str], None]) -> None:
