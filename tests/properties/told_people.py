@@ -55,7 +55,7 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
     if isinstance(step, Turn):
         return _may_say(people, step.said[0])
     known = {*people.known()} - people.unclear()
-    facts = people.open_facts() if step.kind != "split" else {one.name for one in people.told}
+    facts = {one.name for one in people.told} if step.kind == "split" else _facts(people, step)
     named = {one for one in (step.who, step.other) if one} if step.kind not in ("confirm", "reject") else set()
     if step.called == NAME or not (named <= known and facts.issuperset(step.facts)):
         return False
@@ -76,6 +76,13 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             return set(step.facts) == people.fact_names(step.who)
         case _:
             return True
+
+
+def _facts(people: People, step: Order) -> set[str]:
+    """The turns whose facts a command may be about: what has ended can be deleted, and is in no summary."""
+    if step.kind == "summarise":
+        return people.open_facts()
+    return {name for one in people.known() for name in people.fact_names(one)}
 
 
 def _may_say(people: People, said: Said) -> bool:
@@ -162,7 +169,7 @@ class _Teller:
         changed = [one for one in known if one.startswith("c") or len(people.one_with(one)) > 1]  # split off, or merged
         likely = {"split": nameless, "merge": changed, "forget": changed}.get(order.kind)
         who = self._random.choice(likely if likely and self._random.random() < 0.6 else known)
-        others, facts = [one for one in known if one != who], sorted(people.open_facts() & people.fact_names(who))
+        others, facts = [one for one in known if one != who], sorted(_facts(people, order) & people.fact_names(who))
         called, names = self._random.choice(self._names), people.shown_names()[who]
         match order.kind:
             case "merge":
