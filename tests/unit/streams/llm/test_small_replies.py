@@ -109,6 +109,13 @@ def test_a_fact_that_begins_with_somebody_of_the_speaker_is_about_that_person(
     assert read(said, text=text, slot=slot).subject == subject
 
 
+@pytest.mark.parametrize(("about", "is_kept"), [("Oda", True), ("oda", True), ("the user", True), ("Alice", False)])
+def test_a_message_with_a_name_states_facts_of_its_sender(about: str, is_kept: bool) -> None:
+    said = {"line": 1, "text": f"{about} lives in Graz.", "about": about, "slot": "", "change": "new", "names": ""}
+    task = extraction(user("I live in Graz.", name="Oda"), speaker="Alice")
+    assert bool(parse_extraction(json.dumps({"facts": [said]}), task).value) == is_kept
+
+
 @pytest.mark.parametrize(
     ("said", "slot", "key"),
     [
