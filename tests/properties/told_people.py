@@ -204,7 +204,7 @@ class _Teller:
                     return None
                 return replace(order, who=who, called=called, facts=moved, names=taken)
             case "forget":
-                with_facts = self._random.random() < 0.3
+                with_facts = self._random.random() < 0.5
                 return replace(order, who=who, facts=tuple(facts) if with_facts else ())
             case "delete":
                 ended = sorted({*facts} - people.open_facts())
