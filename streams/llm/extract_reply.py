@@ -44,7 +44,15 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.entities.names import TIE_TYPES, has_tie, name_key, read_name, ties_in, with_owner
+from mnemolog.streams.entities.names import (
+    TIE_TYPES,
+    has_tie,
+    name_key,
+    read_name,
+    ties_in,
+    ties_told,
+    with_owner,
+)
 from mnemolog.streams.entities.relations import name_forms
 from mnemolog.streams.llm.ask import (
     CUT_OFF_NOTE,
@@ -476,19 +484,27 @@ def _extracted(
         made |= _times(fact, turn) | {"text": noted(made["text"], _undated(made["text"], turn.occurred_at))}
     if "relations" not in given:
         holder = subject or turn.speaker
+        if fact.key in TIE_TYPES and not _says_tie(fact.excerpt, fact.key):
+            made |= {"key": None, "value": None, "single_valued": False}
         if not entities:
             ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
             named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
             made["entities"] = {
-                one.name: one for one in (*named, *value_entities(fact.key or "", fact.value or "", holder))
+                one.name: one for one in (*named, *value_entities(made["key"] or "", made["value"] or "", holder))
             }.values()
-        made["relations"] = (*relations, *value_relations(fact.key or "", fact.value or "", holder))
+        made["relations"] = (*relations, *value_relations(made["key"] or "", made["value"] or "", holder))
     if "importance_category" not in given:
         made["importance_category"] = _KINDS.get(made["category"], "specific_event")
     kind = made["importance_category"]
     made["importance"] = IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE
     made["search_text"] = fact.search_text.strip() or made["text"]
     return ExtractedFact.model_validate(made | {"entities": tuple(made["entities"])[:MAX_ENTITIES]})
+
+
+def _says_tie(text: str, key: str) -> bool:
+    """Whether a text has a word for the tie that a key names: "my wife" for `wife`, `spouse` or `partner`."""
+    read, said = read_predicate(key), ties_told(text)
+    return read is not None and (read.predicate.name in said or (key == "partner" and "spouse" in said))
 
 
 def _tied_subject(fact: _Fact, subject: str | None, turn: Turn) -> str | None:
