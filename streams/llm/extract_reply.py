@@ -53,6 +53,7 @@ from mnemolog.streams.entities.names import (
     owned_subject,
     read_name,
     ties_in,
+    ties_told,
     with_owner,
 )
 from mnemolog.streams.entities.relations import name_forms
@@ -488,19 +489,27 @@ def _extracted(
         made |= _times(fact, turn) | {"text": noted(made["text"], _undated(made["text"], turn.occurred_at))}
     if "relations" not in given:
         holder = subject or turn.speaker
+        if fact.key in TIE_TYPES and not _says_tie(fact.excerpt, fact.key):
+            made |= {"key": None, "value": None, "single_valued": False}
         if not entities:
             ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
             named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
             made["entities"] = {
-                one.name: one for one in (*named, *value_entities(fact.key or "", fact.value or "", holder))
+                one.name: one for one in (*named, *value_entities(made["key"] or "", made["value"] or "", holder))
             }.values()
-        made["relations"] = (*relations, *value_relations(fact.key or "", fact.value or "", holder))
+        made["relations"] = (*relations, *value_relations(made["key"] or "", made["value"] or "", holder))
     if "importance_category" not in given:
         made["importance_category"] = _KINDS.get(made["category"], "specific_event")
     kind = made["importance_category"]
     made["importance"] = IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE
     made["search_text"] = fact.search_text.strip() or made["text"]
     return ExtractedFact.model_validate(made | {"entities": tuple(made["entities"])[:MAX_ENTITIES]})
+
+
+def _says_tie(text: str, key: str) -> bool:
+    """Whether a text has a word for the tie that a key names: "my wife" for `wife`, `spouse` or `partner`."""
+    read, said = read_predicate(key), ties_told(text)
+    return read is not None and (read.predicate.name in said or (key == "partner" and "spouse" in said))
 
 
 def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: Sequence[NamedEntity]) -> str | None:
@@ -513,7 +522,7 @@ def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: S
     is_thing = any(one.name == subject and one.type not in {*BEINGS, "other"} for one in entities)
     if is_thing or (spoken := read_name(subject or USER)) is None or spoken.tie or spoken.origin:
         return None
-    is_user = subject is None or is_user_word(subject)
+    is_user = subject in (None, turn.speaker) or is_user_word(subject)
     owners = {subject, turn.speaker, "the user", "user"} if is_user else {subject}
     found = next((name for one in owners if one and (name := owned_subject(fact.text, one, fact.key))), None)
     called = turn.speaker if is_user else subject

@@ -109,6 +109,31 @@ def test_a_fact_that_begins_with_somebody_of_the_speaker_is_about_that_person(
     assert read(said, text=text, slot=slot).subject == subject
 
 
+@pytest.mark.parametrize(("about", "is_kept"), [("Oda", True), ("oda", True), ("the user", True), ("Alice", False)])
+def test_a_message_with_a_name_states_facts_of_its_sender(about: str, is_kept: bool) -> None:
+    said = {"line": 1, "text": f"{about} lives in Graz.", "about": about, "slot": "", "change": "new", "names": ""}
+    task = extraction(user("I live in Graz.", name="Oda"), speaker="Alice")
+    assert bool(parse_extraction(json.dumps({"facts": [said]}), task).value) == is_kept
+
+
+@pytest.mark.parametrize(
+    ("said", "slot", "key"),
+    [
+        ("My sister Ida called.", "friend: Ida", None),
+        ("I met Eva in Graz.", "boss: Eva", None),
+        ("My sister Ida called.", "sister: Ida", "sister"),
+        ("My wife is Ana.", "spouse: Ana", "spouse"),
+        ("My husband is Tom.", "partner: Tom", "partner"),
+        ("My manager is Eva.", "boss: Eva", "boss"),
+        ("Mi hermana se llama Eva.", "sister: Eva", "sister"),
+    ],
+)
+def test_a_slot_of_a_tie_counts_where_the_line_says_the_tie(said: str, slot: str, key: str | None) -> None:
+    found = read(said, text=said, slot=slot)
+    assert (found.key, bool(found.value)) == (key, key is not None)
+    assert key or not found.relations
+
+
 def test_a_text_gets_the_days_that_its_words_mean() -> None:
     assert read("I joined a choir in March.", text="Alice joined a choir in March.").text.endswith(
         "in March (2023-03-01 to 2023-03-31)."
