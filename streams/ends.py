@@ -16,11 +16,12 @@ from mnemolog.schemas.events import (
     FactContradicted,
     FactCorrected,
     FactReplaced,
+    FactRetracted,
     MemoryEvent,
     RestoringEvent,
     SubjectsChanged,
 )
-from mnemolog.schemas.facts import OPEN_STATUSES, Candidate, ExtractedFact, MovedEnd, Reversal
+from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, Candidate, ExtractedFact, MovedEnd, Reversal
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.schemas.stored import EndedFact, StoredFact
@@ -156,8 +157,10 @@ def weighed_ids(event: MemoryEvent) -> Sequence[UUID]:
 
 
 def has_ended(stored: StoredFact) -> bool:
+    """Whether it was true until a time; what was deleted, merged or never confirmed was not."""
     state = stored.state
-    return state.status in ("superseded", "retracted", "expired") and state.believed_to is None
+    is_believed = state.believed_from is not None and state.believed_to is None
+    return state.status in ENDED_STATUSES and is_believed
 
 
 def truly_ended(event: MemoryEvent) -> tuple[UUID, ...]:
@@ -234,6 +237,8 @@ class _CommitEnds:
         self._enders = {ended.fact_id: ended.ended_by for ended in lookups.ended}
         self._values = dict(values_of(events, lookups, rules))
         self._closed = {fact_id for event in events for fact_id in event.disbelieved_ids}
+        deletions = (event for event in events if isinstance(event, FactRetracted) and event.ended_at is None)
+        self._deleted = {fact_id for event in deletions for fact_id in event.targets}
         undone = (event for event in events if isinstance(event, RestoringEvent))
         self._restored = {reversal.fact_id for event in undone for reversal in event.reversals}
 
@@ -368,7 +373,7 @@ class _CommitEnds:
     def _freed_ids(self, event: MemoryEvent) -> list[UUID]:
         """The facts that were ended by a fact that the event withdraws, or says to be about another entity.
 
-        A text that a command replaced does not come back where the text in its place is deleted.
+        What the commit deletes too does not come back, nor a text that a command replaced by one that is deleted.
         """
         disbelieved = set(event.disbelieved_ids)
         parted = self._rules.parted if isinstance(event, SubjectsChanged) else {}
@@ -378,7 +383,7 @@ class _CommitEnds:
             for fact_id, ender in self._enders.items()
             if (ender in disbelieved or fact_id in parted)
             and fact_id in self._values
-            and fact_id not in disbelieved | self._restored | replaced | set(event.named_ids)
+            and fact_id not in disbelieved | self._deleted | self._restored | replaced | set(event.named_ids)
             and not self._rules.stays_ended(self._values[fact_id])
         ]
 

@@ -335,9 +335,10 @@ class FactCommandMixin(CommandBase):
 
     @Order
     async def delete(self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
-        """Delete a fact, or what took its place; or up to 100 of a scope, all or none.
+        """Delete a fact, with all that took its place since; or up to 100 of a scope, all or none.
 
-        The history keeps them, and `undo` restores them.
+        So the id of a former version deletes it, and each version after it; the `notes` of the result say so. The
+        history keeps them, and `undo` restores them.
         """
         return await self._issue("delete", arguments, wait, fact_ids=as_ids("fact_ids", fact_ids))
 

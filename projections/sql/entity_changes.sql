@@ -432,14 +432,22 @@ SELECT
 FROM entities AS e
 WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
--- name: open_facts_of_entity
--- The open facts that name an entity now, and how many there are.
+-- name: believed_facts_of_entity
+-- The open facts and those that have ended that name an entity now, and how many there are.
 SELECT
     f.fact_id,
     count(*) OVER () AS total
 FROM fact_entities AS link
 INNER JOIN facts AS f ON link.fact_id = f.fact_id
-WHERE link.current_id = %(entity_id)s AND f.status IN ('active', 'pending_confirmation')
+WHERE link.current_id = %(entity_id)s
+    AND (
+        f.status IN ('active', 'pending_confirmation')
+        OR (
+            f.status IN ('superseded', 'retracted', 'expired')
+            AND f.believed_from IS NOT NULL
+            AND f.believed_to IS NULL
+        )
+    )
 GROUP BY f.fact_id
 ORDER BY f.fact_id
 LIMIT %(limit)s;

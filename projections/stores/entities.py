@@ -156,8 +156,8 @@ class EntityStore(Store):
         return found
 
     async def facts_of_entity(self, entity_id: UUID, *, limit: int) -> tuple[int, list[UUID]]:
-        """How many open facts name an entity, and the first `limit` of them."""
-        rows = await self._rows("open_facts_of_entity", {"entity_id": entity_id, "limit": limit})
+        """How many facts that are open or were true name an entity, and the first `limit` of them."""
+        rows = await self._rows("believed_facts_of_entity", {"entity_id": entity_id, "limit": limit})
         return (rows[0][1] if rows else 0), [row[0] for row in rows]
 
     async def naming_facts(self, entity_id: UUID, fact_ids: Sequence[UUID]) -> list[UUID]:

@@ -67,7 +67,7 @@ def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus
     match event:
         case PendingConfirmed(target=target) | PendingRejected(target=target) if target == fact_id:
             return frozenset({"pending_confirmation"})
-        case FactSkipped(of_ended=True):
+        case FactSkipped(of_ended=True) | FactRetracted(ended_at=None):
             return OPEN_STATUSES | ENDED_STATUSES
         case RestoringEvent():
             return frozenset(reversal.now for reversal in event.reversals if reversal.fact_id == fact_id)

@@ -112,9 +112,10 @@ def edit_notes(payload: CommandPayload, events: Sequence[MemoryEvent]) -> str:
     """What whoever edited or deleted facts would not expect of the result; "" where there is nothing to say."""
     if not isinstance(payload, Update | Correct | Delete):
         return ""
-    taken = {fact_id for event in events for fact_id in event.affected_ids}
+    taken = {next(iter(event.affected_ids), None) for event in events}
     former = ", ".join(str(fact_id) for fact_id in named_facts(payload) if fact_id not in taken)
-    notes = [f"{former} had become another version, which was taken"] if former else []
+    done = "deleted with it" if isinstance(payload, Delete) else "taken"
+    notes = [f"{former} had become another version, which was {done}"] if former else []
     for event in events:
         old, new = next(iter(event.decision.before), None), event.new_fact
         if old and new and has_nothing_in_common(old, new.text, (new.subject, new.speaker)):

@@ -83,7 +83,10 @@ class EntityCommandHandler:
                 return (_forget(context, payload),)
 
     async def facts_to_delete(self, payload: CommandPayload, *, limit: int) -> list[UUID]:
-        """The open facts that are deleted with a forgotten entity. Raises `CommandRefusedError` for over `limit`."""
+        """The facts, ended ones too, that are deleted with a forgotten entity.
+
+        Raises `CommandRefusedError` for over `limit`.
+        """
         if not isinstance(payload, ForgetEntity) or not payload.facts:
             return []
         total, fact_ids = await self.entities.facts_of_entity(payload.entity_id, limit=limit)

@@ -39,11 +39,13 @@ from mnemolog.schemas.facts import EmbeddedFact
 from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Step, Thresholds
+from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.commands import edits, status_changes, undo
 from mnemolog.streams.commands.context import (
     CommandContext,
     CommandRefusedError,
     Events,
+    StoredFacts,
 )
 from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
@@ -203,12 +205,22 @@ class CommandHandler:
                 old = facts[payload.edit.fact_id]
                 events = (corrected, *edits.reject_ends(context, corrected, old, waiting))
             case Delete():
-                events = status_changes.delete(context, payload, await self.facts.current_facts(named))
+                events = status_changes.delete(context, payload, await self._versions_since(named))
             case Reject():
                 events = status_changes.reject(context, payload, await self.facts.facts(named))
             case Expire():
                 events = status_changes.expire(context, payload, await self.facts.facts(named))
         return events
+
+    async def _versions_since(self, fact_ids: Sequence[UUID]) -> StoredFacts:
+        """These facts, and what took the place of each up to the current version."""
+        found: dict[UUID, StoredFact] = {}
+        while fact_ids:
+            facts = await self.facts.facts(fact_ids)
+            found |= facts
+            later = {known.state.superseded_by for known in facts.values() if not known.is_open}
+            fact_ids = [fact_id for fact_id in later if fact_id is not None and fact_id not in found]
+        return found
 
     async def _delete_all(self, context: CommandContext, payload: DeleteAll) -> Events:
         found = await self.facts.scope_facts(

@@ -15,7 +15,7 @@ from mnemolog.schemas.events import (
     PendingRejected,
     PolicySet,
 )
-from mnemolog.schemas.stored import PendingCase
+from mnemolog.schemas.stored import PendingCase, StoredFact
 from mnemolog.streams.commands.context import (
     CommandContext,
     CommandRefusedError,
@@ -26,20 +26,39 @@ from mnemolog.streams.commands.context import (
     pending_fault,
     raise_for_faults,
 )
+from mnemolog.streams.ends import has_ended
 
 
 def delete(context: CommandContext, payload: Delete, facts: StoredFacts) -> Events:
-    """The facts are retracted; one event each, so that each can be undone by itself."""
-    raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
-    wanted = {facts[fact_id].fact_id: facts[fact_id] for fact_id in payload.fact_ids}
+    """Each fact is retracted with all that took its place up to the current version: so none of them comes back.
+
+    The versions of a fact share one event, the current one first, so that each fact can be undone by itself.
+    """
+    versions = {fact_id: _versions_since(fact_id, facts) for fact_id in payload.fact_ids}
+    current = {fact_id: found[-1] for fact_id, found in versions.items() if found}
+    raise_for_faults(open_fault(context, fact_id, current) for fact_id in payload.fact_ids)
+    deleted: dict[UUID, dict[UUID, StoredFact]] = {}
+    for found in versions.values():
+        believed = (stored for stored in reversed(found) if stored.is_open or has_ended(stored))
+        deleted.setdefault(found[-1].fact_id, {}).update((stored.fact_id, stored) for stored in believed)
     return tuple(
         FactRetracted(
-            **context.event_fields(ordinal, context.decision("application", "deleted it", [stored])),
-            targets=(stored.fact_id,),
+            **context.event_fields(ordinal, context.decision("application", "deleted it", stored.values())),
+            targets=tuple(stored),
             ended_at=None,
         )
-        for ordinal, stored in enumerate(wanted.values())
+        for ordinal, stored in enumerate(deleted.values())
     )
+
+
+def _versions_since(fact_id: UUID, facts: StoredFacts) -> list[StoredFact]:
+    """The fact, and what took its place one after the other, up to the current version."""
+    found: dict[UUID, StoredFact] = {}
+    next_id: UUID | None = fact_id
+    while next_id is not None and next_id not in found and (stored := facts.get(next_id)) is not None:
+        found[next_id] = stored
+        next_id = None if stored.is_open else stored.state.superseded_by
+    return list(found.values())
 
 
 def delete_all(context: CommandContext, fact_ids: Sequence[UUID], facts: StoredFacts) -> Events:

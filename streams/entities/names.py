@@ -245,6 +245,61 @@ def with_owner(name: str, subject: str | None) -> str:
     return f"{subject}'s {tie_and_name}" if subject and tie_and_name else name
 
 
+_ACTS: Final = (
+    r"(?:(?:has|have|had|is|are|was|were|now|just|recently|no longer) )*(?:mov|liv|relocat|work|stud|settl|return)"
+)
+"""The beginning of what people and companies do, and no home, job or birthday."""
+
+
+_IS_NAMED: Final = re.compile(rf" (?:{WORDS['called']}|{WORDS['is']}|are|were|ist|est|es|è|é) {NAME}")
+
+
+def owned_subject(text: str, owner: str, key: str | None) -> str | None:
+    """Who of an owner a text begins with: "Tom's sister Ana", "Tom's ex" of one who lives or moves; None for nobody.
+
+    Not a tie that is the `key` of what the text says: "Tom's boss is Henrik", "Tom's cat is old" of the key `pet`; nor
+    "Tom's wife is Ana".
+    """
+    said = text.translate(_TYPOGRAPHY)
+    whose = re.match(rf"{re.escape(owner.translate(_TYPOGRAPHY))}(?:'s|'|(?<=s)'s) ", said, re.IGNORECASE)
+    if whose is None:
+        return None
+    tie = _TIE_WORD.match(said, whose.end())
+    if tie is not None:
+        name = _NEXT_NAME.match(said, tie.end()) if TIE_TYPES[tie_of(tie)] != "group" else None
+        is_told = key in (tie_of(tie), "pet" if TIE_TYPES[tie_of(tie)] == "animal" else tie_of(tie))
+        is_told |= name is None and _IS_NAMED.match(said, tie.end()) is not None
+        return None if is_told else said[: name.end() if name else tie.end()]
+    thing = re.compile(rf"(?:[a-z-]+ ){{1,3}}?(?={_ACTS})").match(said, whose.end())
+    return said[: thing.end()].rstrip() if thing else None
+
+
+def described_name(name: str, *texts: str) -> str | None:
+    """A name with the owner and tie, description or origin that one of the texts gives it; None where it stands alone.
+
+    "my colleague Ana", "Tom's sister Ana", "Ana from work", "Little Sam", "a girl called Ana"; "Ana, my colleague" is
+    "my colleague Ana".
+    """
+    called = rf"(?-i:{re.escape(name.translate(_TYPOGRAPHY))})(?![\w'])"
+    whose = rf"(?:{WORDS['my']}|(?:(?-i:{NAME}) ?){{1,2}}'s?|the user's)"
+    patterns = (
+        rf"(?<!\w)(?P<tie>{whose} {ANY_TIE})(?: (?:called|named))?,? {called}",
+        rf"(?<!\w){called}(?:, | \()(?P<tie>{whose} {ANY_TIE})(?=[,)])",
+        rf"(?<!\w){called} (?:from|at) (?:(?:the|my|our) )?[\w-]+",
+        rf"^(?:{WORDS['my']}) (?-i:[a-z-]+)(?: (?:called|named))?,? {called}",
+        rf"^(?:{WORDS['indefinite']}) (?-i:[a-z-]+ ){{1,2}}?(?:called|named) {called}",
+        rf"^(?:(?:{WORDS['indefinite']}|{WORDS['article']}) )?{ANY_TIE},? {called}",
+        rf"^(?:{WORDS['older']}|{WORDS['younger']}|old|young) {called}",
+        rf"(?<!\w)(?:{WORDS['whose']}) {ANY_TIE},? {called}",
+    )
+    for pattern in patterns:
+        for text in texts:
+            if match := re.search(pattern, text.translate(_TYPOGRAPHY), re.IGNORECASE):
+                tie = match.groupdict().get("tie")
+                return f"{tie} {name}" if tie else match[0]
+    return None
+
+
 def names_with_origin(text: str) -> Iterator[str]:
     """The names of a text with an origin ("Tom from work"), as they are said. Known places have no origin."""
     found = _FROM_IN_TEXT.finditer(text.translate(_TYPOGRAPHY))
@@ -304,6 +359,8 @@ def _is_proper(name: str) -> bool:
 NameRelation = Literal["part", "form", "doubtful"]
 _AND: Final = re.compile(r" (?:and|und|et|y|&) ")
 """Words between the names of two people: "Ana and Ben"."""
+_AT: Final = re.compile(r" (?:at|in|on|with|near) ")
+"""Words that tell one from another of the name: "Ana at the gym"."""
 _AGES: Final = "|".join(plain_letters(WORDS[age]) for age in ("older", "younger"))
 _AGE_AFTER: Final = re.compile(
     rf" (?:jr|jun|junior|sr|sen|senior|ii|iii|iv|filho|neto|d j|d a|(?:the|der|die|le|la|el|il) (?:{_AGES}))"
@@ -322,7 +379,7 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
         after = long.removeprefix(short)
-        return None if _AND.match(after) else "doubtful" if _AGE_AFTER.fullmatch(after) else "part"
+        return None if _AND.match(after) else "doubtful" if _AGE_AFTER.fullmatch(after) or _AT.match(after) else "part"
     if long.endswith(f" {short}") and _AGE_BEFORE.fullmatch(long.removesuffix(short)):
         return "doubtful"
     (first, *rest), (full, *others) = sorted((one.split(" "), other.split(" ")), key=lambda words: len(words[0]))

@@ -404,7 +404,8 @@ def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
     name, names = asked.name, names_of(entity)
     if name.is_another or (name.origin == "another" and " (another)" not in marks_of(entity)):
         yield "said to be another one"
-    if asked.marks and (marks := marks_of(entity)) and marks.isdisjoint(asked.marks):
+    marks = marks_of(entity)
+    if asked.marks and (marks or entity.keys("user")) and marks.isdisjoint(asked.marks):
         yield "known by another tie or origin"
     if name.key in names or not name.key or not names:
         return

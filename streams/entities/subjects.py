@@ -12,7 +12,7 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery, PendingCase
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.resolver import names_of
-from mnemolog.streams.text.differences import EntityRelation, compare_subjects
+from mnemolog.streams.text.differences import USER, EntityRelation, compare_subjects
 
 if TYPE_CHECKING:
     from mnemolog.projections.stores.facts import CandidateFinder
@@ -28,7 +28,8 @@ def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> Entit
     if one.entity_id == other.entity_id:
         return "same"
     owners = (key.rpartition(" ")[2] for entity in (one, other) for key in entity.keys("tie"))
-    if not {str(one.entity_id), str(other.entity_id)}.isdisjoint(owners):  # nobody is a friend of theirs
+    of_user = any(alias.text.casefold().startswith(f"{USER}'s ") for entity in (one, other) for alias in entity.aliases)
+    if of_user or not {str(one.entity_id), str(other.entity_id)}.isdisjoint(owners):  # nobody is a friend of theirs
         return "other"
     if any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
         return None

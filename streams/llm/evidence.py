@@ -138,7 +138,8 @@ class Evidence:
         if kind is not None and (fault := answer_fault(kind, own, source)):
             yield FieldFault("text", "answer", fault)
         speaker = other_speaker(self.turn, [message.message], excerpt)
-        if is_of_user and ((speaker and is_named) or is_quotation(message.message.content, excerpt)):
+        is_of_another = speaker is not None and is_named and normalise(subject) != normalise(speaker)
+        if is_of_user and (is_of_another or is_quotation(message.message.content, excerpt)):
             yield FieldFault("text", "quoted", "its excerpt is what somebody else said")
         yield from source.faults(own, excerpt, is_answer=kind is not None, is_of_user=is_of_user, **fields)
 

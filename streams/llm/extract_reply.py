@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from mnemolog.schemas.base import Text
 from mnemolog.schemas.entities import (
+    BEINGS,
     ENTITY_TYPES,
     MAX_ENTITIES,
     MAX_NAME,
@@ -44,7 +45,17 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.entities.names import TIE_TYPES, has_tie, name_key, read_name, ties_in, with_owner
+from mnemolog.streams.entities.names import (
+    TIE_TYPES,
+    described_name,
+    has_tie,
+    name_key,
+    owned_subject,
+    read_name,
+    ties_in,
+    ties_told,
+    with_owner,
+)
 from mnemolog.streams.entities.relations import name_forms
 from mnemolog.streams.llm.ask import (
     CUT_OFF_NOTE,
@@ -468,7 +479,9 @@ def _extracted(
     subject, given = fact.subject or None, fact.model_fields_set
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
-    subject = _tied_subject(fact, subject, turn) or subject
+    if (described := _described_subject(fact, subject, turn, entities)) is not None:
+        entities, relations = _renamed(entities, relations, subject or "", described)
+        subject = described
     made = fact.model_dump(exclude={"entities", "relations", "category"}) | ranked_categories(fact.category)
     made |= {"entities": entities, "relations": relations, "subject": subject, "value": fact.value or None}
     made |= {"text": fact.text.strip(), "single_valued": fact.single_valued and fact.key is not None}
@@ -476,13 +489,15 @@ def _extracted(
         made |= _times(fact, turn) | {"text": noted(made["text"], _undated(made["text"], turn.occurred_at))}
     if "relations" not in given:
         holder = subject or turn.speaker
+        if fact.key in TIE_TYPES and not _says_tie(fact.excerpt, fact.key):
+            made |= {"key": None, "value": None, "single_valued": False}
         if not entities:
             ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
             named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
             made["entities"] = {
-                one.name: one for one in (*named, *value_entities(fact.key or "", fact.value or "", holder))
+                one.name: one for one in (*named, *value_entities(made["key"] or "", made["value"] or "", holder))
             }.values()
-        made["relations"] = (*relations, *value_relations(fact.key or "", fact.value or "", holder))
+        made["relations"] = (*relations, *value_relations(made["key"] or "", made["value"] or "", holder))
     if "importance_category" not in given:
         made["importance_category"] = _KINDS.get(made["category"], "specific_event")
     kind = made["importance_category"]
@@ -491,21 +506,43 @@ def _extracted(
     return ExtractedFact.model_validate(made | {"entities": tuple(made["entities"])[:MAX_ENTITIES]})
 
 
-def _tied_subject(fact: _Fact, subject: str | None, turn: Turn) -> str | None:
-    """The person of the speaker whom a text begins with, where the reply names the speaker: "Lea's sister Anna sings".
+def _says_tie(text: str, key: str) -> bool:
+    """Whether a text has a word for the tie that a key names: "my wife" for `wife`, `spouse` or `partner`."""
+    read, said = read_predicate(key), ties_told(text)
+    return read is not None and (read.predicate.name in said or (key == "partner" and "spouse" in said))
 
-    What is said of the tie itself stays the speaker's: "Lea's boss is Henrik", of the slot `boss`.
+
+def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: Sequence[NamedEntity]) -> str | None:
+    """Whom a fact is about, with the tie or description that its words give to the bare name of the reply.
+
+    Text and excerpt alike: "Alice's colleague Ana" of "My colleague Ana moved", about "Ana". A text that begins with
+    somebody of the subject ("Lea's sister Anna sings", "The user's company moved") is about these. What is said of a
+    tie itself stays the subject's: "Lea's boss is Henrik", of the slot `boss`.
     """
-    if "relations" in fact.model_fields_set or subject not in (None, turn.speaker):
+    is_thing = any(one.name == subject and one.type not in {*BEINGS, "other"} for one in entities)
+    if is_thing or (spoken := read_name(subject or USER)) is None or spoken.tie or spoken.origin:
         return None
-    owned = ((tie, with_owner(words, turn.speaker)) for tie, words in ties_in(fact.excerpt))
-    return next(
-        (
-            name
-            for tie, name in owned
-            if TIE_TYPES[tie] == "person" and tie != fact.key and fact.text.startswith(f"{name} ")
-        ),
-        None,
+    is_user = subject in (None, turn.speaker) or is_user_word(subject)
+    owners = {subject, turn.speaker, "the user", "user"} if is_user else {subject}
+    found = next((name for one in owners if one and (name := owned_subject(fact.text, one, fact.key))), None)
+    called = turn.speaker if is_user else subject
+    if found is None and called:
+        found = described_name(called, fact.text, fact.excerpt)
+    described = with_owner(found, turn.speaker) if found else ""
+    return described if 0 < len(described) <= MAX_NAME and described != subject else None
+
+
+def _renamed(
+    entities: Iterable[NamedEntity], relations: Iterable[NamedRelation], bare: str, described: str
+) -> tuple[tuple[NamedEntity, ...], tuple[NamedRelation, ...]]:
+    """The names of a fact where a bare one is of whom the fact describes."""
+
+    def name(said: str) -> str:
+        return described if said == bare else said
+
+    return (
+        tuple(one.model_copy(update={"name": name(one.name)}) for one in entities),
+        tuple(one.model_copy(update={"subject": name(one.subject), "object": name(one.object)}) for one in relations),
     )
 
 

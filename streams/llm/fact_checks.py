@@ -119,6 +119,8 @@ class Source:
 
     def _shares_nothing(self, text: str) -> bool:
         """Whether a text has no word and no number of the turn; a sentence of one word may be put in others."""
+        for name in self.speakers:
+            text = text.replace(name, " ")  # of "a-long-name@example.org" each part would count as a word
         near, own = read(self.sentence), read(text)
         if near.is_spaced and len(near.stems) < _LEAST_WORDS:
             return False

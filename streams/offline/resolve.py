@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
@@ -12,13 +12,12 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
 from mnemolog.streams.offline.sentences import WORDS
-from mnemolog.streams.offline.slots import SlotStatement, same_value, slot_statements, without_fillers
+from mnemolog.streams.offline.slots import FILLS, SlotStatement, same_value, slot_statements, without_fillers
 from mnemolog.streams.text.differences import differences, relate_subjects, same_terms
 from mnemolog.streams.text.tokens import NUMBERS
 
 _EMPTY: Final = frozenset("a an the do does at all any really very so now again".split())  # noqa: SIM905 -- words
-_ORDER: Final[tuple[Verdict, ...]] = ("RETRACT", "KEEP", *OVERWRITE_OF_VERDICT)
-"""An end that is said again in the same words ends what began since."""
+_ORDER: Final[tuple[Verdict, ...]] = ("RETRACT", "KEEP", *OVERWRITE_OF_VERDICT)  # a repeated end ends what began since
 _Fact = ExtractedFact | Candidate
 _Finding = tuple[Verdict, str]  # what a new fact means for a known one, and why
 
@@ -30,14 +29,19 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
         fact, at = conflict.fact, conflict.valid_from if conflict.reconsidered_fact_id else conflicts.said_at
         says, found = slot_statements(fact.excerpt, at), dict[int, _Finding]()
         for label, known in conflict.candidates:
+            known_since = known.said_at or at
             # What is true from a later time is judged as if it were said later: a new fact that it ends is history.
-            tells_change = fact.action_hint != "new" and known.event_time is None and (known.said_at or at) <= at
+            tells_change = fact.action_hint != "new" and known.event_time is None and known_since <= at
             finding = _finding(says, fact, known, at)
-            if conflict.valid_from < known.true_from and not tells_change:
+            if finding and finding[0] == "REPLACE" and known_since <= at < known.true_from and not fact.key:
+                finding = ("CONTRADICT", "what was planned is denied")
+            elif conflict.valid_from < known.true_from and not tells_change:
                 finding = _finding(slot_statements(known.excerpt, at), known, fact, at)
                 finding = ("REPLACE", finding[1]) if finding and finding[0] in OVERWRITE_OF_VERDICT else finding
             is_free = label not in taken and relate_subjects(fact, known, conflicts.user_names) == "same"
-            if finding and is_free and (finding[0] != "KEEP" or same_terms(fact, known)):
+            told_since = fact.event_time is not None and fact.event_time + timedelta(days=31) < known_since
+            refused = {"KEEP": not same_terms(fact, known), "RETRACT": told_since}
+            if finding and is_free and not refused.get(finding[0]):
                 found[label] = finding
         verdict, reason = min(found.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "is new"))
         targets = [label for label, one in found.items() if one[0] == verdict]
@@ -65,7 +69,7 @@ def _finding(says: Sequence[SlotStatement], new: _Fact, old: _Fact, at: datetime
         return None if old.key else _of_words(*words)
     may_return = old.key is None and old.action_hint == "retract" and new.key not in TIE_TYPES
     ended = slot_statements(old.excerpt, at) if may_return else ()
-    is_again = any(one.act == "ends" and new.key in one.keys and same_value(one.value, new.value) for one in ended)
+    is_again = any(one.act not in FILLS and new.key in one.keys and same_value(one.value, new.value) for one in ended)
     return ("REPLACE", "what had ended is so again") if is_again else None
 
 

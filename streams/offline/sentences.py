@@ -77,7 +77,7 @@ def _passages(content: str, speaker: str | None) -> Iterator[tuple[str, bool]]:
     for match in _COPIED.finditer(plain(content)):
         begin, end = match.span("rest" if match["rest"] else 0)
         yield content[start:begin], False
-        is_own = (match["name"] or match["signer"] or "\n").casefold() in names
+        is_own = (match["name"] or match["signer"] or "\n").casefold().strip("_") in names
         start = match.start("said" if match["said"] else 0) if is_own else end
         yield "" if is_own else content[begin:start], True
     yield content[start:], False

@@ -72,9 +72,8 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
         match = pattern.fullmatch(said) or (pattern.match(said) if act in (*FILLS, "moves") else None)
         rest = said[match.end() :] if match else ""
         if match and (not rest or (slot != "diet" and WORDS["tail"].match(rest))):
-            yield from _statements(
-                "changes" if act == "states" and WORDS["change"].search(clause) else act, slot, match
-            )
+            is_change = act == "states" and WORDS["change"].search(clause)
+            yield from _statements("changes" if is_change else act, slot, match)
             return
 
 
@@ -83,12 +82,10 @@ def _statements(act: str, slot: str, match: re.Match[str]) -> Iterator[SlotState
     value, old, is_whole = got.get("v", ""), got.get("old"), match.end() == len(match.string)
     keys = frozenset(got.keys() & SLOTS.keys() or slot.split())
     if slot == "home_city":
-        known = [
-            one.partition(",")[0].casefold() in PLACES or WORDS["city_form"].match(one) for one in (value, old or "")
-        ]
-        if value.partition(",")[0].casefold() in REGIONS or (act == "moves" and not any(known)):
+        heads = [one.partition(",")[0].casefold() for one in (value, old or "")]
+        is_known = not PLACES.isdisjoint(heads) or any(map(WORDS["city_form"].match, (value, old or "")))
+        if heads[0] in REGIONS | COUNTRIES or (act == "moves" and not is_known):
             return
-        keys = frozenset({"home_country"}) if value.casefold() in COUNTRIES else keys
     if act in ("changes", "moves"):
         act = "changes" if is_whole else "states"
     for said in WORDS["several"].split(value) if slot == "allergy" else [value]:

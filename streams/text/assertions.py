@@ -255,9 +255,10 @@ def other_value(known: str, text: str) -> str | None:
     if len(left) != len(right) or len(places) != 1:
         return None
     place = places[0]
-    before, new = right[place]
-    is_verb = place == 0 or (place == 1 and right[0][1][0].isupper())
-    return new if not is_verb or before.casefold() in WORDS["articles"] | WORDS["possessives"] else None
+    may_be_verb = place == 0 or (place == 1 and right[0][1][0].isupper())
+    before = {left[place][0].casefold(), right[place][0].casefold()}
+    is_noun = before <= WORDS["articles"] | WORDS["possessives"]  # of both: "started at" is no value for "has a job at"
+    return right[place][1] if is_noun or not may_be_verb else None
 
 
 def _bare(text: str) -> list[tuple[str, str]]:

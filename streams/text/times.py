@@ -42,11 +42,13 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
     """The times that `text` names, in their order; none where something happens again and again.
 
     A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead, or the
-    `direction` is known: 1 is ahead, -1 is past. The first of two that a dash or "to" joins is none alone.
+    `direction` is known: 1 is ahead, -1 is past. The first of two that a dash or "to" joins is none alone; neither is a
+    time where the last one would come first.
     """
     if _PATTERNS["repeated"].search(text):
         return ()
-    shown: Direction = 1 if is_ahead(text) else -1 if _PATTERNS["behind"].search(text) else direction
+    is_planned = is_ahead(text) or _PATTERNS["arranged"].search(text)
+    shown: Direction = 1 if is_planned else -1 if _PATTERNS["behind"].search(text) else direction
     found: list[NamedTime] = []
     for match in _PATTERNS["time"].finditer(text):
         before = text[: match.start()]
@@ -56,6 +58,8 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
             start, end = span.span("first" if span["first"] else "alone")
             if days := _span_days(before[start:end], match, at, shown):
                 found = [when for when in found if when.span[1] <= start]
+                if days[0] > days[1]:
+                    continue
                 found.append(NamedTime(first=days[0], last=days[1], span=(start, match.end()), role="at"))
                 continue
         role: Literal["at", "from", "until"] = "at"
@@ -77,7 +81,7 @@ def _span_days(words: str, last: re.Match[str], at: datetime, direction: Directi
     said = f"{words} {rest['rest']}" if rest and lacks else words
     first = _PATTERNS["time"].fullmatch(said)
     begun, ended = (_days(match, at, direction) if match else None for match in (first, last))
-    return (begun[0], ended[1]) if begun and ended and begun[0] <= ended[1] else None
+    return (begun[0], ended[1]) if begun and ended else None
 
 
 def is_ahead(text: str) -> bool:
@@ -108,6 +112,9 @@ def _days(match: re.Match[str], at: datetime, direction: Direction) -> tuple[dat
     if found.date_obj is None or found.date_obj.year not in _YEARS:
         return None
     day, monday = found.date_obj.date(), found.date_obj.date() - timedelta(days=found.date_obj.weekday())
+    is_now = (day.month, day.day) == (at.month, at.day) or (found.period == "month" and day.month == at.month)
+    if direction > 0 and match["open_month"] and is_now:
+        day = day.replace(year=at.year)  # what is not yet over, and not the next one
     match found.period:
         case "week":
             return monday, monday + timedelta(days=6)

@@ -52,7 +52,7 @@ class Told:
     """A step that was taken; one that does not `hold` was undone.
 
     Of a turn: whom it is about, the names that it gives them, two who may be one, and the statements that were of the
-    same person when it was said.
+    same person when it was said. Of a command: the turns whose facts it deletes.
     """
 
     step: Step
@@ -61,6 +61,7 @@ class Told:
     gives: tuple[str, ...] = ()
     proposed: tuple[str, str] | None = None
     beside: frozenset[str] = frozenset()
+    deletes: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -142,6 +143,7 @@ class People:
                     self.never_split.add(new)
                     self._unite(new, order.who)
             case order if told.holds:
+                self.deleted |= told.deletes
                 self._decide(order)
 
     def _say(self, told: Told, turn: str) -> None:
@@ -179,11 +181,8 @@ class People:
             case "merge" | "confirm" if not {order.who, order.other} & self.never_split:
                 self._unite(order.who, order.other)
             case "forget":
-                self.deleted |= set(order.facts)
                 if order.who not in self.never_split:
                     self.forgotten |= self.one_with(order.who)
-            case "delete":
-                self.deleted |= set(order.facts)
             case _:
                 pass
 
@@ -358,6 +357,17 @@ class People:
     def episodes(self) -> list[Episode]:
         return timeline(one for _, one in self.statements() if one.state == "told")
 
+    def versions_since(self, turns: Iterable[str]) -> frozenset[str]:
+        """These turns, and those that ended what they say, one after the other."""
+        ends = {told.source: episode.ends for episode in self.episodes() for told in episode.told}
+        said = {told.at: told.source for _, told in self.statements() if told.state == "told"}
+        found, wanted = set[str](), set(turns)
+        while wanted:
+            found |= wanted
+            later = {said.get(end) for one in wanted if (end := ends.get(one)) is not None}
+            wanted = {one for one in later if one is not None} - found
+        return frozenset(found)
+
     def seen(self) -> dict[str, Seen]:
         """What readers see of each: what only deleted facts told is left out."""
         open_now = [one for one in self.episodes() if one.ends is None]
@@ -422,5 +432,7 @@ def people_after(steps: Iterable[Step]) -> People:
             while isinstance(target.step, Order) and target.step.kind == "undo":
                 target, is_held = next(other for other in told if other.name == target.step.of), not is_held
                 target.holds = is_held
+        elif step.kind in ("delete", "forget"):
+            one.deletes = People(told).versions_since(step.facts)
         told.append(one)
     return People(told)

@@ -50,13 +50,13 @@ def drawn_people(random: Random) -> History:
     return History(tuple(teller.steps), frozenset({"people", "greedy"}), is_possible)
 
 
-def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 -- one way out a kind
+def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: C901, PLR0911 -- one way out a kind
     """Whether there is whom, or what, a step is about."""
     people = people_after(before)
     if isinstance(step, Turn):
         return _may_say(people, step.said[0])
     known = {*people.known()} - people.unclear()
-    facts = people.open_facts() if step.kind != "split" else {one.name for one in people.told}
+    facts = {one.name for one in people.told} if step.kind == "split" else _facts(people, step)
     named = {one for one in (step.who, step.other) if one} if step.kind not in ("confirm", "reject") else set()
     if step.called == NAME or not (named <= known and facts.issuperset(step.facts)):
         return False
@@ -73,10 +73,28 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             return step.called in step.names or not holders_of(step.called, people.shown_names())
         case "summarise" if step.facts:
             return set(step.facts) == facts & people.fact_names(step.who)
+        case "delete":
+            return not _deletes_end_before_value(people, step.facts)
         case "forget" if step.facts:
             return set(step.facts) == people.fact_names(step.who)
         case _:
             return True
+
+
+def _facts(people: People, step: Order) -> set[str]:
+    """The turns whose facts a command may be about: what has ended can be deleted, and is in no summary."""
+    if step.kind == "summarise":
+        return people.open_facts()
+    return {name for one in people.known() for name in people.fact_names(one)}
+
+
+def _deletes_end_before_value(people: People, facts: Sequence[str]) -> bool:
+    """Whether an end is deleted after which a value was told: what holds again is then a question beside that value."""
+    said = {told.name: one for told, one in people.statements()}
+    ends = [one for name in people.versions_since(facts) if not (one := said[name]).meaning.holds]
+    return any(
+        end.at < one.at and end.meaning.topic[:2] == one.meaning.topic[:2] for end in ends for one in said.values()
+    )
 
 
 def _may_say(people: People, said: Said) -> bool:
@@ -166,7 +184,7 @@ class _Teller:
         likely = {"split": nameless, "merge": changed, "forget": changed}.get(order.kind)
         who = self._random.choice(likely if likely and self._random.random() < 0.6 else known)
         others = [one for one in self._partners(order.kind, known, people) if one != who]
-        facts = sorted(people.open_facts() & people.fact_names(who))
+        facts = sorted(_facts(people, order) & people.fact_names(who))
         called, names = self._random.choice(self._names), people.shown_names()[who]
         match order.kind:
             case "merge":
@@ -190,10 +208,12 @@ class _Teller:
                     return None
                 return replace(order, who=who, called=called, facts=moved, names=taken)
             case "forget":
-                with_facts = self._random.random() < 0.3
+                with_facts = self._random.random() < 0.5
                 return replace(order, who=who, facts=tuple(facts) if with_facts else ())
             case "delete":
-                return replace(order, facts=(self._random.choice(facts),)) if facts else None
+                ended = sorted({*facts} - people.open_facts())
+                named = ended if ended and self._random.random() < 0.6 else facts
+                return replace(order, facts=(self._random.choice(named),)) if facts else None
             case _:
                 return replace(order, who=who, facts=tuple(facts)) if facts else None
 

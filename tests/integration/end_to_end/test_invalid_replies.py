@@ -22,7 +22,6 @@ def decision_reply(action: str, *known: int, new: int = 1, **fields: Any) -> str
 
 FAULTS: Final[dict[str, tuple[str, str]]] = {
     "a fact that was not offered": (decision_reply("REPLACE", 2), "K2 is not among its known facts (K1)"),
-    "a denial is taken for a repetition": (decision_reply("KEEP", 1), "KEEP drops what K1 does not say"),
     "another form": ('{"actions": []}', "the answer is not one complete JSON object"),
 }
 """One of each kind; `test_resolve_parser.py` has them all."""

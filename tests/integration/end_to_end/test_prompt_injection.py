@@ -48,7 +48,7 @@ async def target_user(harness: PipelineHarness, name: str, home: str) -> TargetU
     others = [f"{name} owns a boat.", f"{name} speaks Dutch.", f"{name} was born in May."]
     topics = zip([home, *others], ["home", "boat on the lake", "language", "birth"], strict=True)
     facts = [fact_json(text, topic) | {"excerpt": first_words(text, 20)} for text, topic in topics]
-    await person.say(*facts, messages=[{"role": "user", "content": " ".join([home, *others])}])
+    await person.say(*facts, messages=[{"role": "user", "content": "\n".join([home, *others])}])
     return TargetUser(person, home, await person.facts())
 
 

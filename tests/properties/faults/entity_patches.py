@@ -11,11 +11,11 @@ from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write import entity_writer, projector
 from mnemolog.schemas.entity_events import EntitySplit
 from mnemolog.schemas.entity_state import CurrentState
-from mnemolog.streams.commands import handler
+from mnemolog.streams.commands import handler, status_changes
 from mnemolog.streams.commands.entities import EntityContext
 from mnemolog.streams.entities import resolver
 from mnemolog.streams.entities.resolver import NameContext
-from tests.properties.faults.former import ENTITIES, NAMESAKES, PatchedPlaces, fault
+from tests.properties.faults.former import COMMANDS, ENTITIES, NAMESAKES, PatchedPlaces, fault
 
 
 @fault(
@@ -57,6 +57,27 @@ def names_outlive_deleted_facts() -> PatchedPlaces:
         return []
 
     return [(projector, "hide_facts", hide_none)]
+
+
+@fault(
+    "a former version is deleted without those after it, and comes back",
+    f"{COMMANDS}ends_of_targets.py::test_a_former_version_is_deleted_with_each_that_took_its_place",
+    found_by="people",
+)
+def former_versions_come_back() -> PatchedPlaces:
+    def last_version(fact_id: UUID, facts: Any, former: Any = status_changes._versions_since) -> Any:
+        return former(fact_id, facts)[-1:]
+
+    return [(status_changes, "_versions_since", last_version)]
+
+
+@fault(
+    "what had ended comes back when somebody is forgotten with their facts",
+    f"{COMMANDS}identity.py::test_what_rested_on_who_is_who_is_looked_at_again",
+    found_by="people",
+)
+def ended_facts_outlive_their_entities() -> PatchedPlaces:
+    return [_changed_query(EntityStore, "believed_facts_of_entity", "'superseded', 'retracted', 'expired'", "'undone'")]
 
 
 @fault(

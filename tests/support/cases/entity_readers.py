@@ -48,7 +48,7 @@ EXPLAINED: Final[dict[str, str]] = {
     ), _FOLD),
     **dict.fromkeys((
         "relations.relations_of_scope", "relations.relations_of_entities",
-        "entities.decided_pairs", "entity_changes.open_facts_of_entity", "entity_changes.naming_facts",
+        "entities.decided_pairs", "entity_changes.believed_facts_of_entity", "entity_changes.naming_facts",
         "entity_changes.selected_changes", "history.repetitions", "ids.facts_and_merges", "ids.events",
         "identity.subject_links", "stored_facts.values_since",
         "relations.given_ties", "summaries.changed_facts", "summaries.entities_named_by",

@@ -258,7 +258,9 @@ async def timer_expiry(ann: Person) -> Change:
         (event,) = await wait_until(partial(ann.harness.rows, query, ann.name))
         return await ann.harness.memory.status(str(event["source_id"]), user_id=ann.name)
 
-    await say_old(ann, valid_until=day(2).isoformat())
+    said = [{"role": "user", "content": f"{old_text(ann).removesuffix('.')} until {day(2):%d %B %Y}."}]
+    fact = fact_json(old_text(ann), "the editor", excerpt=said[0]["content"], valid_until=day(2).isoformat())
+    await ann.say(fact, messages=said)
     change = await changed(ann, by_the_timer())
     assert (change.old["status"], change.old["true_to"], change.new_texts) == ("expired", day(2), set())
     assert (change.result.source_kind, change.result.order) == ("command", "expire")
@@ -398,10 +400,11 @@ async def undone_replacement(ann: Person) -> Change:
 
 @event_case("subjects_changed")
 async def one_person_of_two(ann: Person) -> Change:
-    for name, text in (("Vera", old_text(ann)), ("Willy", new_text(ann))):
+    for name, text, value in (("Vera", old_text(ann), "Emacs"), ("Willy", new_text(ann), "Vim")):
         entities = [{"name": name, "type": "person", "role": "subject"}]
-        fact = fact_json(text, key="editor", value=text, single_valued=True, subject=name, entities=entities)
-        await ann.say(fact, decisions={text: ScriptedDecision("ADD")})
+        fact = fact_json(text, key="editor", value=value, single_valued=True, subject=name, entities=entities)
+        said = [{"role": "user", "content": f"{name} is {ann.name}, and {text}"}]
+        await ann.say(fact, decisions={text: ScriptedDecision("ADD")}, messages=said)
     query = "SELECT entity_id FROM entities WHERE user_id = %s AND name IN ('Vera', 'Willy') ORDER BY name"
     vera, willy = [row["entity_id"] for row in await ann.harness.rows(query, ann.name)]
     change = await changed(ann, ann.run_command("entities.merge", vera, into=willy))

@@ -144,7 +144,7 @@ class History:
         for one in world.values():
             if self._counts(one, world, at):
                 found.setdefault(one.who, set()).add(one.number)
-        return {who: numbers for who, numbers in found.items() if numbers - self.undone}
+        return {who: left for who, numbers in found.items() if (left := numbers - self.undone)}
 
     @staticmethod
     def _counts(one: Told, world: World, at: int) -> bool:

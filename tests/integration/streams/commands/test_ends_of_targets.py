@@ -8,7 +8,17 @@ from uuid import UUID
 import pytest
 
 from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Delete, DeleteAll, Edit, Resolve, Undo, Update
-from tests.support.builders.commits import added, commit, day, expired, fact_id_at, replaced, with_decision
+from tests.support.builders.commits import (
+    added,
+    commit,
+    day,
+    expired,
+    fact_id_at,
+    merged,
+    replaced,
+    retracted,
+    with_decision,
+)
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -66,6 +76,43 @@ async def test_what_a_command_does_to_what_its_target_had_ended(db: ProjectedDat
     assert done.outcome == "done", done.detail
     (state,) = await commands.states(fact_id_at(ROME))
     assert (state.status, state.true_to) == ("active" if end is None else "superseded", end)
+
+
+PRAGUE = commit("t3", replaced("Mira moved to Prague.", fact_id_at(OSLO), value="Prague", **SLOT), at=day(6))
+LEFT = commit("t3", retracted(fact_id_at(OSLO), ended_at=day(6), text="Mira left Oslo.", **SLOT), at=day(6))
+OVER = commit("t3", expired(fact_id_at(OSLO), ended_at=day(6), text="Oslo is over.", **SLOT), at=day(6))
+MORE = commit("t3", merged("Mira moved to Oslo with Tom.", fact_id_at(OSLO), value="Oslo", **SLOT), at=day(6))
+VERSIONS = {
+    "a newer value": (OSLO, PRAGUE),
+    "an end": (OSLO, LEFT),
+    "an announcement": (OSLO, OVER),
+    "a merge": (OSLO, MORE),
+    "the first of three": (ROME, PRAGUE),
+    "the first, with an end": (ROME, LEFT),
+    "the first, with an announcement": (ROME, OVER),
+    "the first, with a merge": (ROME, MORE),
+}
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+async def test_a_former_version_is_deleted_with_each_that_took_its_place(db: ProjectedDatabase, name: str) -> None:
+    """What the versions had ended before the named one is open again; undo brings back what was."""
+    named, last = VERSIONS[name]
+    await db.apply(ROME, OSLO, last)
+    commands, versions = CommandHarness(db), [fact_id_at(one) for one in (ROME, OSLO, last)]
+    before = await commands.states(*versions)
+    done = await commands.execute("c", Delete(fact_ids=(fact_id_at(named),)), at=day(20))
+    assert (done.outcome, str(fact_id_at(named)) in done.detail) == ("done", True)
+    rome = "retracted" if named is ROME else "active"
+    deleted = [rome, "superseded" if last is MORE else "retracted", "retracted"]
+    assert await commands.statuses(*versions) == deleted
+    assert [one.believed_to is None for one in await commands.states(*versions)] == [rome == "active", False, False]
+    await commands.execute("u", Undo(source_id="c"), at=day(21))
+    assert await commands.states(*versions) == before
+    again = await commands.execute("r", Undo(source_id="u"), at=day(22))
+    assert again.outcome == "done", again.detail
+    assert await commands.statuses(*versions) == deleted
+    assert await db.rows("SELECT detail FROM rejections") == []
 
 
 LATE = commit("t9", added("Mira lived in Kyiv.", value="Kyiv", true_from=day(0), **SLOT), at=day(22))

@@ -20,6 +20,7 @@ HOME: Final[dict[str, Any]] = {"key": "home_city", "single_valued": True}
 
 
 ACTIVE, OPEN, ENDED, DENIED = "active", "unresolved", "superseded", "archived"
+RETRACTED = "retracted"  # by a statement, or a deletion
 Homes = dict[str, str]
 Step = tuple[str, ...]
 Story = list[tuple[Step, Homes]]
@@ -48,6 +49,8 @@ class Talk:
                 commit = await self.people.order(payload)
             case "forget", (name,):
                 commit = await self.people.order(ForgetEntity(entity_id=await self.id(name)))
+            case "forget with facts", (name,):
+                commit = await self.people.order(ForgetEntity(entity_id=await self.id(name), facts=True))
             case "take back", (city,):
                 ((source_id,),) = await self.people.rows("SELECT source_id FROM facts WHERE value = %s", city)
                 commit = await self.people.order(Undo(source_id=source_id))
@@ -151,6 +154,22 @@ STORIES: Final[dict[str, Story]] = {
         (("lives", "Ana", "Chur", "CONTRADICT"), {"Bern": DENIED, "Basel": DENIED, "Chur": ACTIVE}),
         (("undo", "0"), {"Bern": ACTIVE, "Basel": DENIED, "Chur": ACTIVE}),
         (("undo", "-1"), {"Bern": DENIED, "Basel": DENIED, "Chur": ACTIVE}),
+    ],
+    "forgotten with facts": [
+        (("lives", "Ana", "Bern"), {"Bern": ACTIVE}),
+        (("lives", "Ana", "Basel", "REPLACE"), {"Bern": ENDED, "Basel": ACTIVE}),
+        (("lives", "Tom", "Oslo"), {"Bern": ENDED, "Basel": ACTIVE, "Oslo": ACTIVE}),
+        (("forget with facts", "Ana"), {"Bern": RETRACTED, "Basel": RETRACTED, "Oslo": ACTIVE}),
+        (("undo", "-1"), {"Bern": ENDED, "Basel": ACTIVE, "Oslo": ACTIVE}),
+        (("undo", "-1"), {"Bern": RETRACTED, "Basel": RETRACTED, "Oslo": ACTIVE}),
+    ],
+    "forgotten with what was merged, after a move away": [
+        (("lives", "Annie", "Bern"), {"Bern": ACTIVE}),
+        (("lives", "Ana", "Basel"), {"Bern": ACTIVE, "Basel": ACTIVE}),
+        (("merge", "Annie", "Ana"), {"Bern": ACTIVE, "Basel": OPEN}),
+        (("lives", "Ana", "Thun", "RETRACT"), {"Bern": RETRACTED, "Basel": RETRACTED, "Thun": ACTIVE}),
+        (("forget with facts", "Ana"), {"Bern": RETRACTED, "Basel": RETRACTED, "Thun": RETRACTED}),
+        (("undo", "-1"), {"Bern": RETRACTED, "Basel": RETRACTED, "Thun": ACTIVE}),
     ],
     "a home of another Tom": [
         (("lives", "Tom", "Bern"), {"Bern": ACTIVE}),

@@ -82,6 +82,35 @@ async def test_one_who_may_be_either_ends_what_is_known_of_neither(people: Named
     assert (decided_by, guard) == ("policy", "other_subject")
 
 
+@pytest.mark.parametrize(
+    ("first", "of_first", "then", "of_then", "ends"),
+    [
+        ("My sister Ana lives in Turin.", "Ana", "My colleague Ana moved to Rome.", "Ana", False),
+        ("My sister Ana lives in Turin.", "Alice's sister Ana", "Ana from work moved to Rome.", "Ana", False),
+        ("My sister Ana lives in Turin.", "Alice's sister Ana", "Tom's sister Ana moved to Rome.", "Ana", False),
+        ("My sister Ana lives in Turin.", "Alice's sister Ana", "A girl called Ana moved to Rome.", "Ana", False),
+        ("My sister Ana lives in Turin.", "Alice's sister Ana", "Ana's sister moved to Rome.", "Ana", False),
+        ("My cat Tom lives in Turin.", "Tom", "My uncle Tom moved to Rome.", "Tom", False),
+        ("Alice lives in Turin.", "Alice", "Eva's husband Alice moved to Rome.", "Eva's husband Alice", False),
+        ("Alice lives in Turin.", "Alice", "Alice from accounting moved to Rome.", "Alice", False),
+        ("Alice lives in Turin.", "Alice", "Alice's company moved to Rome.", "Alice", False),
+        ("The user lives in Turin.", "the user", "The user's sister moved to Rome.", "the user", False),
+        ("The user lives in Turin.", "the user", "The user's company moved to Rome.", "the user", False),
+        ("My sister Ana lives in Turin.", "Alice's sister Ana", "Ana moved to Rome.", "Ana", True),
+        ("My sister Ana lives in Turin.", "Ana", "My sister Ana moved to Rome.", "Ana", True),
+        ("Alice lives in Turin.", "Alice", "Alice moved to Rome.", "Alice", True),
+        ("The user lives in Turin.", "the user", "The user moved to Rome.", "the user", True),
+    ],
+)
+async def test_another_of_the_name_ends_nothing(
+    people: NamedPeople, first: str, of_first: str, then: str, of_then: str, *, ends: bool
+) -> None:
+    speaker = None if of_first == "the user" else "Alice"
+    for text, subject, city in ((first, of_first, "Turin"), (then, of_then, "Rome")):
+        await people.say(text, speaker=speaker, subject=subject, value=city, **HOME)
+    assert await homes(people) == ([then] if ends else [first, then])
+
+
 @pytest.mark.parametrize("action", ["KEEP", "MERGE"])
 async def test_equal_words_about_two_of_one_name_are_two_facts(people: NamedPeople, action: str) -> None:
     people.model.judge = lambda conflict: decision_json(

@@ -24,7 +24,7 @@ from tests.support.builders.prompts import extraction, user
 from tests.support.polling import eventually
 from tests.support.servers.openai_server import OpenAiServer
 
-HOME, GOATS = "I live in Berlin.", "I keep two goats."
+HOME, GOATS = "I live in Berlin, in house 42, since May 2026.", "I keep two goats."
 ONE: Final = fact_json(HOME, key="home_city", value="Berlin")
 TWO: Final = fact_json(GOATS)
 FULL: Final = json.dumps({"facts": [ONE, TWO]}, indent=1)

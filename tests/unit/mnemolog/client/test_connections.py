@@ -131,6 +131,8 @@ def test_a_call_that_reads_is_measured_once(operation: str) -> None:
 def test_what_aiokafka_says_again_and_again_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     library = logging.getLogger("aiokafka")
     before, library.handlers[:] = library.handlers[:], []  # among them are those of pytest
+    level = library.level
+    library.setLevel(logging.NOTSET)  # a command line in this process may have set it
     try:
         limit_noise()
         limit_noise()
@@ -139,6 +141,7 @@ def test_what_aiokafka_says_again_and_again_is_one_line(caplog: pytest.LogCaptur
         assert caplog.messages == ["kafka_trouble said='Unable to connect, attempt 0' lines_before=0"]
     finally:
         library.handlers[:] = before
+        library.setLevel(level)
         library.propagate = True
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from mnemolog.schemas.command import Confirm, Delete, Expire, Reject, SetPolicy, tenant_scope
 from mnemolog.schemas.events import FactExpired, FactRetracted, PendingConfirmed
+from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.streams.commands import status_changes
@@ -42,6 +43,32 @@ def test_deleted_facts_have_an_event_each_and_many_share_events() -> None:
     assert [len(event.targets) for event in many if isinstance(event, FactRetracted)] == [100, 100, 50]
     assert [event.ordinal for event in many] == [0, 1, 2]
     assert status_changes.delete_all(CONTEXT, [], {}) == ()
+
+
+CHAINS = {
+    "a newer version": ([("superseded", True)], "01"),
+    "the end of it": ([("retracted", True)], "01"),
+    "an announcement that has come": ([("expired", True)], "01"),
+    "three versions": ([("superseded", True), ("superseded", True)], "012"),
+    "a correction": ([("archived", False)], "1"),
+    "what it was merged into, and a later version": ([("superseded", False), ("superseded", True)], "12"),
+}
+"""The statuses of former versions, whether each is still believed, and the places of the versions that are deleted."""
+
+
+@pytest.mark.parametrize(("former", "deleted"), CHAINS.values(), ids=CHAINS)
+def test_a_former_version_is_deleted_with_each_that_took_its_place(
+    former: list[tuple[FactStatus, bool]], deleted: str
+) -> None:
+    versions = [stored_fact()]
+    for status, is_believed in reversed(former):
+        believed_to = None if is_believed else day(3)
+        next_id = versions[0].fact_id
+        versions.insert(0, stored_fact(status=status, believed_to=believed_to, superseded_by=next_id))
+    order = Delete(fact_ids=(versions[0].fact_id, versions[-1].fact_id))
+    (event,) = status_changes.delete(CONTEXT, order, by_id(*versions))
+    assert event.affected_ids == tuple(versions[int(place)].fact_id for place in reversed(deleted))
+    assert [one.fact_id for one in event.decision.before] == list(event.affected_ids)
 
 
 def test_a_confirmed_fact_ends_what_is_still_open_of_what_it_challenged() -> None:

@@ -40,6 +40,8 @@ NAMESAKES_OF_THE_USER = [
     ("Sam", "my father Sam | my son Sam | my father | my son", "ABAB"),
     ("Maria", "minha avó Maria | Maria | mi jefa Maria", "AUB"),
     ("Hans", "mein Nachbar Hans | mein Chef | Hans", "ABU"),
+    ("Sam", "I | Eva's husband Sam | Sam | Eva's husband Sam", "UAUA"),
+    ("Alice", "I | Tom's boss Alice | Alice", "UAU"),
     ("Sam", "I | Sam from work | Sam from the gym | Sam from work", "UABA"),
     ("Sam", "I | Sam Miller | Sam", "UAU"),
     ("Jon", "I | Jonathan", "UA"),
@@ -52,6 +54,7 @@ NAMESAKES_OF_THE_USER = [
     ("Olga", "her sister Olga | Olga | her sister Olga", "AUA"),
 ]
 SHORT_FORMS = [
+    (None, "my sister Ana | Ana at the gym | my sister Ana | Ana", "ABAA"),
     (None, "Alex | Alexander | Alexandra | Alex | Alexandra", "AABAB"),
     (None, "Chris | Christine | Christopher | Christine | Chris", "AABAA"),
     (None, "Саша | Александр | Александра", "AAB"),

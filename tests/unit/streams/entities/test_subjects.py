@@ -22,6 +22,7 @@ TWIN = known_entity("Mira", number=2, twins=[MIRA.entity_id])
         (MIRA, known_entity("Mira Kovac", kind="other"), "twin"),
         (MIRA, known_entity(is_user=True), None),
         (MIRA, known_entity("Alice", is_user=True), "other"),
+        (known_entity("The user's company", kind="organisation"), known_entity(is_user=True), "other"),
         (MIRA, None, None),
     ],
 )

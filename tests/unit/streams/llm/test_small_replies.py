@@ -109,11 +109,66 @@ def test_a_fact_that_begins_with_somebody_of_the_speaker_is_about_that_person(
     assert read(said, text=text, slot=slot).subject == subject
 
 
+@pytest.mark.parametrize(("about", "is_kept"), [("Oda", True), ("oda", True), ("the user", True), ("Alice", False)])
+def test_a_message_with_a_name_states_facts_of_its_sender(about: str, is_kept: bool) -> None:
+    said = {"line": 1, "text": f"{about} lives in Graz.", "about": about, "slot": "", "change": "new", "names": ""}
+    task = extraction(user("I live in Graz.", name="Oda"), speaker="Alice")
+    assert bool(parse_extraction(json.dumps({"facts": [said]}), task).value) == is_kept
+
+
+@pytest.mark.parametrize(
+    ("said", "slot", "key"),
+    [
+        ("My sister Ida called.", "friend: Ida", None),
+        ("I met Eva in Graz.", "boss: Eva", None),
+        ("My sister Ida called.", "sister: Ida", "sister"),
+        ("My wife is Ana.", "spouse: Ana", "spouse"),
+        ("My husband is Tom.", "partner: Tom", "partner"),
+        ("My manager is Eva.", "boss: Eva", "boss"),
+        ("Mi hermana se llama Eva.", "sister: Eva", "sister"),
+    ],
+)
+def test_a_slot_of_a_tie_counts_where_the_line_says_the_tie(said: str, slot: str, key: str | None) -> None:
+    found = read(said, text=said, slot=slot)
+    assert (found.key, bool(found.value)) == (key, key is not None)
+    assert key or not found.relations
+
+
 def test_a_text_gets_the_days_that_its_words_mean() -> None:
     assert read("I joined a choir in March.", text="Alice joined a choir in March.").text.endswith(
         "in March (2023-03-01 to 2023-03-31)."
     )
     assert read("I joined in March 2022.", text="Alice joined in March 2022.").text == "Alice joined in March 2022."
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "about", "subject"),
+    [
+        ("My colleague Ana moved to Rome.", "Alice's colleague Ana moved to Rome.", "Ana", "Alice's colleague Ana"),
+        ("My niece Ana moved to Rome.", "Ana moved to Rome.", "Ana", "Alice's niece Ana"),
+        ("Ana from work moved to Rome.", "Ana from work moved to Rome.", "Ana", "Ana from work"),
+        ("Tom's sister Ana moved to Rome.", "Ana moved to Rome.", "Ana", "Tom's sister Ana"),
+        ("Ana's sister moved to Rome.", "Ana's sister moved to Rome.", "Ana", "Ana's sister"),
+        ("A girl called Ana moved to Rome.", "A girl called Ana moved to Rome.", "Ana", "A girl called Ana"),
+        ("Ana, my dentist, moved to Rome.", "Ana moved to Rome.", "Ana", "Alice's dentist Ana"),
+        ("My colleague Alice moved to Rome.", "Alice's colleague Alice moved.", "Alice", "Alice's colleague Alice"),
+        ("Little Alice moved to Rome.", "Little Alice moved to Rome.", "Alice", "Little Alice"),
+        ("Alice from accounting moved.", "Alice from accounting moved.", "Alice", "Alice from accounting"),
+        ("Tom's boss Alice moved.", "Tom's boss Alice moved.", "Alice", "Tom's boss Alice"),
+        ("My parents moved to Rome.", "Alice's parents moved to Rome.", "Alice", "Alice's parents"),
+        ("My ex moved to Rome.", "Alice's ex moved to Rome.", "Alice", "Alice's ex"),
+        ("My company moved to Rome.", "Alice's company moved to Rome.", "Alice", "Alice's company"),
+        ("My sister moved to Rome.", "The user's sister moved to Rome.", "the user", "The user's sister"),
+        ("I met my sister Ana at noon.", "Alice met her sister Ana at noon.", "Ana", "Alice's sister Ana"),
+        ("I moved from Graz to Rome.", "Alice moved from Graz to Rome.", "Alice", "Alice"),
+        ("My home is in Rome now.", "Alice's home is in Rome now.", "Alice", "Alice"),
+        ("My wife is Ana, a nurse.", "Alice's wife is Ana, a nurse.", "Alice", "Alice"),
+        ("My birthday is 5 May.", "Alice's birthday is 5 May.", "Alice", "Alice"),
+        ("Ana moved from Graz to Rome.", "Ana moved from Graz to Rome.", "Ana", "Ana"),
+    ],
+)
+def test_a_bare_name_is_of_whom_its_words_describe(said: str, text: str, about: str, subject: str) -> None:
+    assert read(said, text=text, about=about).subject == subject
 
 
 @pytest.mark.parametrize(

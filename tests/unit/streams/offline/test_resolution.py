@@ -28,6 +28,10 @@ VERDICTS = {
         ("I love aniseed.", "I hate aniseed."),
         ("I'm not religious.", "I am religious."),
         ("I no longer work at Acme.", "I work at Acme again."),
+        ("I'm not allergic to nuts.", "I'm allergic to nuts."),
+        ("I'm not vegan.", "I'm vegan."),
+        ("I don't live in Rome.", "I live in Rome."),
+        ("I don't work at Acme.", "I work at Acme."),
     ],
     "RETRACT": [
         ("I work at Acme.", "I no longer work at Acme."),
@@ -55,6 +59,10 @@ VERDICTS = {
     ],
     "CONTRADICT": [
         ("I live in Rome.", "I don't live in Rome."),
+        ("I have an exam on Monday.", "I have no exam on Monday."),
+        ("I start at Acme on 1 December.", "I don't start at Acme on 1 December."),
+        ("I'm flying to Rome on Friday.", "I'm not flying to Rome on Friday."),
+        ("I will marry in July.", "I will not marry in July."),
         ("I'm allergic to nuts.", "I'm not allergic to nuts after all."),
         ("My birthday is on June 14.", "My birthday is on June 15."),
         ("My name is Sam.", "My name is Tom."),
@@ -77,6 +85,12 @@ VERDICTS = {
         ("I have a sailing boat.", "We sold the sailing boat last summer."),
         ("I like horror films.", "I no longer like horror films, they keep me awake."),
         ("I live in Berlin.", "I moved to Munich."),
+        ("My girlfriend is called Olga.", "My band is over. We broke up."),
+        ("My girlfriend is called Olga.", "My girlfriend and I broke up last year."),
+        ("My dog is called Rex.", "My dog died last year."),
+        ("My dog is called Rex.", "Rex died two months ago."),
+        ("I live in Rome.", "I used to live in Rome, and I still do."),
+        ("I work at Acme.", "I used to work at Acme. I still do."),
         ("I work at Acme.", "I quit smoking."),
         ("I work at Acme.", "I nearly quit at Acme."),
         ("I have a dog called Rex.", "Rex died laughing."),
@@ -136,8 +150,15 @@ def said(content: str, speaker: str = "Alice") -> list[ExtractedFact]:
 
 def remembered(content: str, speaker: str = "Alice") -> tuple[Candidate, ...]:
     kept = ("key", "value", "category", "subject", "excerpt", "valid_until", "single_valued", "action_hint")
-    facts = enumerate(said(content, speaker), start=1)
-    return tuple(known_fact(index, fact.text, **{name: getattr(fact, name) for name in kept}) for index, fact in facts)
+    return tuple(
+        known_fact(
+            index,
+            fact.text,
+            **{name: getattr(fact, name) for name in kept},
+            **({"event_time": fact.event_time, "true_from": fact.event_time} if fact.event_time else {}),
+        )
+        for index, fact in enumerate(said(content, speaker), start=1)
+    )
 
 
 async def verdicts(new: list[ExtractedFact], old: tuple[Candidate, ...]) -> tuple[ParsedDecision, ...]:

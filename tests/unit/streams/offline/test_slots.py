@@ -22,7 +22,6 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
         ("I relocated to Ulm", "Ulm"),
         ("As I said, I live in Lyon.", "Lyon"),
     ],
-    "home_country": [("I live in Germany", "Germany")],
     "employer": [
         ("I work at Acme.", "Acme"),
         ("I work for Home Depot", "Home Depot"),
@@ -74,6 +73,7 @@ NO_SLOT = [
         "I live in Hope",
         "I live in House Stark",
     ),
+    *("I used to live in Rome, and I still do.", "I used to work at Acme and still am there"),
     *("I live in Georgia", "I live in Washington", "I moved to Denver in 2015", "I lived in Rome as a kid"),
     *(
         "I live in Oslo on paper",
@@ -86,6 +86,7 @@ NO_SLOT = [
         "If anyone asks, I live in Paris",
         "I live in Bavaria",
         "I live in Texas",
+        *("I live in Germany", "I moved to Sweden", "We moved to Brazil last week", "I relocated to Norway"),
         "I moved to Bavaria",
     ),
     *("I'm working at Starbucks today", "I'm vegan on Mondays", "I'm not just vegan"),

@@ -51,6 +51,33 @@ def test_what_starts_in_a_month_that_is_over_starts_next_year() -> None:
     assert (begin.role, str(begin.first)) == ("from", "2027-03-01")
 
 
+@pytest.mark.parametrize(
+    ("said", "noted_as"),
+    [
+        *(
+            (f"{said} March", f"{said} March (2026-03-01 to 2026-03-31)")
+            for said in ("I work at Acme until the end of", "I live in Rome until", "My exam is in", "My lease ends in")
+        ),
+        ("I'm away until 3 March", "I'm away until 3 March (2026-03-03)"),
+        ("I'm away until February", "I'm away until February (2027-02-01 to 2027-02-28)"),
+        *(
+            (f"{said} in May", f"{said} in May (2026-05-01 to 2026-05-31)")
+            for said in (
+                *("I just signed a lease in Lisbon, moving there", "I've booked a holiday", "We have reserved a hut"),
+                *("I bought tickets for a concert", "I got accepted to Yale, classes begin", "I'm not getting married"),
+                *("I signed up for a pottery class", "My wedding is", "I got invited to a wedding"),
+            )
+        ),
+        *(
+            (f"{said} in May", f"{said} in May (2025-05-01 to 2025-05-31)")
+            for said in ("I just moved", "Our wedding was", "We got married", "My class started", "I visited Oslo")
+        ),
+    ],
+)
+def test_a_month_is_the_one_that_is_not_over_or_lies_ahead_as_the_words_show(said: str, noted_as: str) -> None:
+    assert noted(said, find_times(said, datetime(2026, 3, 3, 9, tzinfo=UTC))) == noted_as
+
+
 def test_the_zone_is_that_of_the_turn() -> None:
     zone = timezone(timedelta(hours=-8))
     at = datetime(2026, 3, 1, 23, tzinfo=zone)
@@ -97,6 +124,8 @@ def test_neither_the_machine_s_zone_nor_its_language_matters(zone: str, monkeypa
         ("I was away 2025-06-03 to 2025-06-05", "I was away 2025-06-03 to 2025-06-05 (2025-06-03 to 2025-06-05)"),
         ("We're away from Monday to Friday.", "We're away from Monday to Friday."),
         ("I was off June 3-5.", "I was off June 3-5."),
+        ("I was ill from Saturday to Wednesday.", "I was ill from Saturday to Wednesday."),
+        ("I worked Saturday to Monday", "I worked Saturday to Monday"),
     ],
 )
 def test_a_span_has_both_of_its_ends(said: str, noted_as: str) -> None:
