@@ -73,10 +73,12 @@ class PerfectReader:
     """Extracts what it was told that a turn says; decides as somebody would who understands every word.
 
     A `greedy` one takes what is known of others for what is known of the subject where something ends, and a
-    stay for a change; a `careless` one at first answers with nothing that can be read.
+    stay for a change; `greedy_late` also where it judges ends that were said after a statement, and came before it.
+    A `careless` one at first answers with nothing that can be read, and then takes for known what says more.
     """
 
     greedy: bool = False
+    greedy_late: bool = False
     careless: bool = False
     lets_ends_stand: bool = False
     extractions: dict[str, Sequence[JsonObject]] = field(default_factory=dict)
@@ -102,8 +104,11 @@ class PerfectReader:
         for conflict in task.conflicts:
             verdict, targets = best_verdict(conflict, used, ended, greedy=self.greedy)
             may_be_two = attempt and verdict == "KEEP" and conflict.fact.subject in CALLED
-            if self.greedy and (conflict.fact.text not in said or may_be_two):  # or people who are one now
+            is_known = conflict.fact.text not in said and not self.greedy_late
+            if self.greedy and (is_known or may_be_two):  # or people who are one now
                 verdict, targets = "ADD", ()
+            if self.careless and verdict == "MERGE":
+                verdict, targets = "KEEP", targets[:1]
             if self.lets_ends_stand and verdict == "REPLACE" and not any(map(_holds, targets)):
                 verdict, targets = "ADD", ()
             labels = {label for label, _ in targets}

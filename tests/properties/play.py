@@ -77,6 +77,7 @@ async def check(harness: stages.Harness, history: History, player: "type[Player]
 async def check_truth(harness: stages.Harness, history: History, player_of: "type[Player]") -> None:
     reader = PerfectReader(
         greedy="greedy" in history.features,
+        greedy_late={"greedy", "late"} <= history.features,
         careless="careless" in history.features,
         lets_ends_stand="again" in history.features and history.features.isdisjoint({"immutable", "doubt"}),
     )
@@ -199,7 +200,8 @@ class Player:
                 yield fault
             held = any(one.concerns for one in truth.statements)
             if not held and {"late", "run", "term", "plan", "recalled"}.isdisjoint(self._history.features):
-                sure = {(one.topic, round(one.confidence, 4)) for one in truth.open() if one.confidence}
+                told = {(one.topic, round(one.confidence, 4)) for one in truth.open() if one.confidence}
+                sure = {one for one in told if one[0] not in self._in_doubt()}
                 seen = {(said.topic, round(one.confidence, 4)) for one in listed if (said := holding(one))}
                 yield _differ("confidence", seen & sure, sure)
             yield await self._context_fault(conn, truth)
@@ -212,6 +214,12 @@ class Player:
             async for wrong in self._profile_faults(conn, truth):
                 if wrong:
                     yield wrong
+
+    def _in_doubt(self) -> set[Topic]:
+        """What stands in two facts, because a check has read a KEEP or a MERGE as an EXTEND."""
+        events = [event for commit in self._owner.commits for event in commit.events if event.event == "fact_extended"]
+        found = (read(one.new_fact.text, one.new_fact.subject) for one in events if one.new_fact)
+        return {one.topic for one in found if one}
 
     async def _context_fault(self, conn: Any, truth: Truth) -> str | None:
         """A context has each lasting constraint and preference, whatever is asked."""
@@ -229,7 +237,11 @@ class Player:
             said = holding(one)
             known = truth.current(said.topic) if said else None
             named = {event.source_id for event in (await history(conn, "default", one.fact_id)).events}
-            if known and (missing := {told.source for told in known.told if told.source in turns} - named):
+            if (
+                known
+                and known.topic not in self._in_doubt()
+                and (missing := {told.source for told in known.told if told.source in turns} - named)
+            ):
                 return f"the history of {one.text!r} lacks {sorted(missing)}"
         return None
 

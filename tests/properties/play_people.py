@@ -21,10 +21,11 @@ from mnemolog.schemas.command import (
     Undo,
 )
 from mnemolog.schemas.entity_events import EntityRegistered, EntitySplit, MergeProposed
+from mnemolog.schemas.scope import Scope
 from tests.properties.harness import Harness
 from tests.properties.people import USER, Seen, people_after
 from tests.properties.play import Player, check, holding
-from tests.properties.steps import Order, Turn
+from tests.properties.steps import Order, Step, Turn
 from tests.properties.told_people import drawn_people
 
 IDENTITY = ("merge", "split", "forget", "confirm", "undo")
@@ -43,6 +44,17 @@ class PeoplePlayer(Player):
     """Whom a step brought is known by the commit of the step."""
 
     _who: Mapping[UUID, str]
+
+    async def play(self, step: Step) -> None:
+        if isinstance(step, Order) and step.kind == "rename":
+            await self._rename_as_another_user(step)
+        await super().play(step)
+
+    async def _rename_as_another_user(self, step: Order) -> None:
+        name, scope = f"{step.name}-other", Scope(user_id=f"other-{self._owner.number}")
+        commit = await self._owner.send_command(name, await self._payload(step), now=step.arrives, scope=scope)
+        if commit is not None and commit.outcome == "done":
+            self._refused.append(f"{name} of another user was done")
 
     async def _payload(self, step: Order) -> CommandPayload:  # noqa: PLR0911 -- a command a line
         fact_ids = tuple(self._fact_of(turn) for turn in step.facts)

@@ -1,7 +1,10 @@
-"""What a turn gets does not depend on who shares its call, and not under which number a model writes its facts."""
+"""What a turn gets does not depend on who shares its call, and not under which number a model writes its facts.
+
+Nor does it get what a part of its sentence says and the whole of it does not.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Any, Final
@@ -31,9 +34,19 @@ TALK: Final = (
 )
 """A question, an answer or a statement, and the fact of it."""
 
+INVENTED: Final = (
+    ({"Alice": "I do not eat meat."}, "eat meat", "Alice eats meat."),
+    ({"Alice": "I am no longer working at Acme."}, "working at Acme", "Alice works at Acme."),
+    ({"Alice": "I never lived in Rome."}, "lived in Rome", "Alice lived in Rome."),
+    ({"Alice": "I like teaching.", "Bob": "I like tea."}, "I like tea", "Alice likes tea."),
+    ({"Alice": "I work at Rometech.", "Bob": "Rome"}, "Rome", "Alice lives in Rome."),
+)
+"""Who says what, an excerpt of it, and what Alice does not say with it."""
+
 
 async def check_shared(_harness: Harness, random: Random) -> None:
     """Divide a reply to some turns, right or with facts under the numbers of other turns: each gets its own or asks."""
+    check_grounding(*random.choice(INVENTED))
     said = random.sample(TALK, random.randint(2, 4))
     numbers = list(range(1, len(said) + 1))
     if len({answer for _, answer, _ in said}) < len(said):  # swapped ones cannot be told apart
@@ -43,9 +56,18 @@ async def check_shared(_harness: Harness, random: Random) -> None:
     check_division(said, numbers)
 
 
+def check_grounding(said: Mapping[str, str], excerpt: str, text: str) -> None:
+    """What the whole sentence does not say, or somebody else says, is no fact."""
+    messages = [Message(role="user", content=sentence, name=name) for name, sentence in said.items()]
+    stated = facts_reply(fact_json(text, excerpt=excerpt, category="other", subject="Alice"))
+    assert text not in (_texts(stated, _task(0, *messages)) or ()), f"{said} say that {text!r}"
+
+
 def check_division(said: Sequence[tuple[str | None, str, str]], numbers: Sequence[int]) -> None:
     """Each turn gets its own fact, wherever among the `numbers` of the turns the reply has it."""
-    tasks = [_task(place, question, answer) for place, (question, answer, _) in enumerate(said)]
+    asked = [(Message(role="assistant", content=question),) if question else () for question, _, _ in said]
+    answers = (Message(role="user", content=answer) for _, answer, _ in said)
+    tasks = [_task(place, *before, answer) for place, (before, answer) in enumerate(zip(asked, answers, strict=True))]
     facts = [fact_json(text, excerpt=answer, category="other", subject="Alice") for _, answer, text in said]
     stated = [fact | {"line": at} for fact, at in zip(facts, numbers, strict=True)]
     parts = divide_reply(Reply(text=json.dumps({"facts": stated}), model="m"), tasks)
@@ -57,12 +79,11 @@ def check_division(said: Sequence[tuple[str | None, str, str]], numbers: Sequenc
         )
 
 
-def _task(place: int, question: str | None, answer: str) -> ExtractionTask:
-    asked = (Message(role="assistant", content=question),) if question else ()
+def _task(place: int, *messages: Message) -> ExtractionTask:
     turn = Turn(
         turn_id=f"t{place}",
         scope=Scope(user_id="alice"),
-        messages=(*asked, Message(role="user", content=answer)),
+        messages=messages,
         occurred_at=on_day(0) + timedelta(minutes=place),
         speaker="Alice",
     )

@@ -24,7 +24,7 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("end", "again"),
     ("end", "again", "people", "greedy"),
     ("plan", "detail", "timer"),
-    ("plan", "detail"),
+    ("plan", "detail", "greedy"),
     ("term", "again", "timer"),
     ("term", "greedy"),
     ("again", "several"),
@@ -33,7 +33,7 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("doubt", "settle", "end", "denial"),
     ("doubt", "settle", "late"),
     ("late", "end", "again"),
-    ("late", "end", "people"),
+    ("late", "end", "people", "greedy"),
     ("recalled", "end", "again"),
     ("ahead", "end", "again"),
     ("careless", "detail", "end"),
@@ -47,7 +47,7 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("run", "immutable"),
     ("run", "end", "immutable"),
     ("publish", "delete", "edit", "detail"),
-    ("corrected", "several"),
+    ("corrected", "several", "immutable"),
 )
 FORMS: Final[dict[Feature, tuple[str, ...]]] = {
     "detail": ("detail",),
@@ -63,7 +63,7 @@ ORDERS: Final[dict[Feature, tuple[Kind, ...]]] = {
     "undo": ("undo", "undo"),
     "import": ("import",),
     "run": ("promote",),
-    "publish": ("publish",),
+    "publish": ("publish", "publish", "publish"),
     "timer": ("timer",),
 }
 MOST_STEPS: Final = 8
@@ -98,7 +98,9 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
     truth = truth_after(before)
     if isinstance(step, Turn):
         slotless = {one.topic[:2] for one in truth.open() if one.told[0].said.slotless}
-        if any(one.far and one.meaning.topic[:2] in slotless for one in step.said):
+        far = {one.topic[:2] for one in truth.open() if one.told[0].said.far}
+        unfound = ((one.far and slotless) or (one.slotless and far) or () for one in step.said)
+        if any(one.meaning.topic[:2] in keys for one, keys in zip(step.said, unfound, strict=True)):
             return False  # neither a key nor a vector finds what is known
         return all(is_against(truth, one.meaning) for one in step.said if one.certainty != "explicit")
     match step.kind:
@@ -161,7 +163,9 @@ class _Teller:
         self._people = (
             random.choice([("user", "Tom"), ("user", "user", "Tom", "Bob")]) if "people" in features else ("user",)
         )
-        self._slots = random.sample(SLOTS, random.choice([1, 1, 2]))
+        # a key that is told without a slot, and then changes: only the slot finds what is known
+        slots = SLOTS[:2] if {"slotless", "far"} <= features else SLOTS
+        self._slots = random.sample(slots, random.choice([1, 1, 2]))
         self._subjects = {person: random.choice([one for one in SUBJECTS[person] if one]) for person in SUBJECTS}
         self._steps: list[Step] = []
         self._day = 0.0
@@ -188,7 +192,28 @@ class _Teller:
         truth = truth_after(self._steps)
         if truth.held() and self._random.random() < 0.5:
             return self._about_held(truth)
+        is_of_several = self._features >= {"late", "people", "greedy"}
+        if is_of_several and self._random.random() < 0.4 and (turn := self._before_another(truth)):
+            return turn
         in_run = self._has("run", 0.6) and not self._promoted()
+        said = self._sentences(truth, in_run=in_run)
+        if not said:
+            return None
+        days = self._random.choice([2, 5, 12]) if self._has("late") else 0
+        late = timedelta(days=days, minutes=days and 7 * (1 + len(self._steps)))  # no two arrive at once
+        return Turn(
+            f"t{len(self._steps)}",
+            self._now,
+            self._now + late,
+            tuple(said),
+            immutable=self._has("immutable", 0.7 if in_run else 0.4),
+            in_run=in_run,
+            ahead=self._has("ahead"),
+            recalled=self._recalled() if self._has("recalled") else (),
+        )
+
+    def _sentences(self, truth: Truth, *, in_run: bool) -> list[Said]:
+        """What a turn says: one thing, or several of different keys, or in other words, or with its correction."""
         said: list[Said] = []
         for _ in range(2 if self._has("several") else 1):
             person, slot = self._random.choice(self._people), self._random.choice(self._slots)
@@ -213,20 +238,7 @@ class _Teller:
                 said.append(self._said(truth, meaning))
                 if slot.single_valued and self._has("several") and is_plain(said[-1]):  # the same in other words
                     said.append(replace(said[-1], wording=said[-1].wording + 1))
-        if not said:
-            return None
-        days = self._random.choice([2, 5, 12]) if self._has("late") else 0
-        late = timedelta(days=days, minutes=days and 7 * (1 + len(self._steps)))  # no two arrive at once
-        return Turn(
-            f"t{len(self._steps)}",
-            self._now,
-            self._now + late,
-            tuple(said),
-            immutable=self._has("immutable", 0.7 if in_run else 0.4),
-            in_run=in_run,
-            ahead=self._has("ahead"),
-            recalled=self._recalled() if self._has("recalled") else (),
-        )
+        return said
 
     def _about_held(self, truth: Truth) -> Turn:
         """A turn that is sent again, or or says again what waits, or what that would end; a late one said it before."""
@@ -240,6 +252,20 @@ class _Teller:
         at = pending.at - timedelta(hours=1) if is_late else self._now
         wording = said.said.wording + self._random.choice([0, 1])
         return Turn(f"t{len(self._steps)}", at, self._now, (replace(said.said, wording=wording),))
+
+    def _before_another(self, truth: Truth) -> Turn | None:
+        """A turn that comes late: of one of whom nothing is known, a value that another had later and lost."""
+        told = {one.topic[:2] for one in truth.episodes()}
+        late = [
+            (one.begins - timedelta(hours=1), Meaning(person, *one.topic[1:]))
+            for one in truth.episodes()
+            for person in dict.fromkeys(self._people)
+            if one.ends and (person, one.topic[1]) not in told
+        ]
+        if not late:
+            return None
+        at, meaning = self._random.choice(late)
+        return Turn(f"t{len(self._steps)}", at, self._now, (self._said(truth, meaning),))
 
     def _recalled(self) -> tuple[str, ...]:
         texts = [one.text for step in self._steps if isinstance(step, Turn) for one in step.said]
@@ -267,6 +293,11 @@ class _Teller:
             options = list(_options(truth, person, slot, self._now))
         forms = {frozenset(_names(one)): one for one in self._random.sample(options, len(options))}
         allowed = [forms[names] for names in sorted(forms, key=sorted) if names <= self._forms]
+        known = [one for one in truth.open() if one.topic[:2] == (person, slot.key)]
+        if known and self._features >= {"slotless", "far"} and self._random.random() < 0.7:  # a detail, then a change
+            is_merged = any(told.said.slotless for one in known for told in one.told)
+            allowed = [one for names, one in forms.items() if names in ({"change"}, {"state", "detail"})]
+            allowed = [one for one in allowed if (one.form == "change") == is_merged]
         ending = {one.topic for one in truth.open() if one.ends}
         more = [one for one in options if one.details and one.holds and one.topic in ending]
         if more and "detail" in self._forms and self._random.random() < 0.6:
@@ -277,13 +308,18 @@ class _Teller:
         doubted = is_against(truth, meaning, self._now) and not meaning.details
         return Said(
             meaning,
-            self._subjects[meaning.person],
+            self._subject(meaning.person),
             wording=self._random.choice([0, 0, 0, 1, 2]),
             certainty="speculation" if doubted and self._has("doubt", 0.6) else "explicit",
             slotless=bool(meaning.details) and self._has("slotless"),
-            far=meaning.slot.single_valued and meaning.form == "change" and self._has("far"),
+            far=meaning.slot.single_valued and meaning.form == "change" and self._has("far", 0.8),
             short=not meaning.details and self._has("recalled"),
         )
+
+    def _subject(self, person: str) -> str | None:
+        """How a sentence names a person: the user by another word in each turn, where others are spoken of too."""
+        words = [one for one in SUBJECTS[person] if one]
+        return words[len(self._steps) % len(words)] if "people" in self._features else self._subjects[person]
 
     def _order(self, kind: Kind) -> Order | None:  # noqa: PLR0911 -- one way out a kind
         truth, name = truth_after(self._steps), f"c{len(self._steps)}"

@@ -37,6 +37,7 @@ SCENES: Final[tuple[tuple[Kind | None, ...], ...]] = (
     (None, None, None, "reject", "undo", None, None),
     (None, None, "split", "merge", "undo", None),
     (None, None, "merge", "forget", None, None),
+    (None, None, "forget", "undo", "merge", "undo", None, None),
 )
 """What happens one after the other in some histories."""
 
@@ -165,6 +166,8 @@ class _Teller:
         known = sorted({*people.known()} - people.unclear() - {USER})
         if kind == "undo":
             undoable = [one for one in people.told if self._is_undoable(one, people)]
+            if self._kinds.count("undo") > 1:  # the forgetting, then its undo
+                undoable = [one for one in undoable if isinstance(one.step, Order) and one.step.kind != "merge"]
             decided = [one for one in undoable if self._was_decided_on(one, people)]
             return replace(order, of=self._random.choice(decided or undoable).name) if undoable else None
         if kind in ("confirm", "reject"):
@@ -180,7 +183,8 @@ class _Teller:
         changed = [one for one in known if one.startswith("c") or len(people.one_with(one)) > 1]  # split off, or merged
         likely = {"split": nameless, "merge": changed, "forget": changed}.get(order.kind)
         who = self._random.choice(likely if likely and self._random.random() < 0.6 else known)
-        others, facts = [one for one in known if one != who], sorted(_facts(people, order) & people.fact_names(who))
+        others = [one for one in self._partners(order.kind, known, people) if one != who]
+        facts = sorted(_facts(people, order) & people.fact_names(who))
         called, names = self._random.choice(self._names), people.shown_names()[who]
         match order.kind:
             case "merge":
@@ -212,6 +216,12 @@ class _Teller:
                 return replace(order, facts=(self._random.choice(named),)) if facts else None
             case _:
                 return replace(order, who=who, facts=tuple(facts)) if facts else None
+
+    def _partners(self, kind: Kind, known: Sequence[str], people: People) -> Sequence[str]:
+        """Whom another may be merged into, or have a name from: in some histories who is forgotten again."""
+        if kind != "merge" or self._kinds.count("undo") < 2:
+            return known
+        return [one.step.who for one in people.told if isinstance(one.step, Order) and one.step.kind == "forget"]
 
     def _is_undoable(self, told: Told, people: People) -> bool:
         """Whether a step holds, and was a decision on who is who, or nothing later is about whom it concerns."""

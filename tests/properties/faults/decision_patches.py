@@ -7,7 +7,7 @@ from psycopg.sql import SQL
 
 from mnemolog.projections.queries import facts as profiles
 from mnemolog.streams import ends
-from mnemolog.streams.llm import shared_prompt
+from mnemolog.streams.llm import evidence, shared_prompt
 from mnemolog.streams.resolution import classify, decide, events, guards, later_ends, overwrites
 from mnemolog.streams.resolution.events import EventBuilder
 from mnemolog.streams.stages import promote
@@ -176,7 +176,9 @@ def later_ends_look_at_no_subject() -> PatchedPlaces:
 def profiles_show_what_was_taken_back() -> PatchedPlaces:
     published = profiles._PROFILES["published"].as_string(None)
     all_told = """(
-        SELECT jsonb_agg(jsonb_build_object('text', f.text, 'fact_id', f.fact_id, 'old', '[]'::jsonb))
+        SELECT coalesce(
+            jsonb_agg(jsonb_build_object('text', f.text, 'fact_id', f.fact_id, 'old', '[]'::jsonb)), '[]'::jsonb
+        )
         FROM facts AS f WHERE f.user_id = %(user_id)s
     ) AS recent_changes,"""
     changed = SQL(published.replace("recent_changes,", all_told, 1))
@@ -195,3 +197,19 @@ def equal_answers_are_of_one_turn() -> PatchedPlaces:
         return [part if found is None else found for part, found in zip(parts, right(parts, tasks), strict=True)]
 
     return [(shared_prompt, "_move_facts", moved)]
+
+
+@fault(
+    "what is said in a part of a word is said",
+    found_by="shared",
+)
+def parts_of_words_are_words() -> PatchedPlaces:
+    return [(evidence, "has_words", lambda text, words: words.casefold() in text.casefold())]
+
+
+@fault(
+    "an excerpt is judged without its sentence",
+    found_by="shared",
+)
+def excerpts_have_no_sentence() -> PatchedPlaces:
+    return [(evidence._EvidenceMessage, "sentences", lambda _, excerpt: excerpt)]

@@ -53,7 +53,9 @@ def history_of_another_person() -> PatchedPlaces:
     def of_anybody(matched: MatchedFact, *rest: Any) -> Any:
         subject = matched.fact.subject
         candidates = tuple(
-            known.model_copy(update={"subject": subject}) if known.status == "ended" else known
+            known.model_copy(update={"subject": subject, "subject_relation": "same"})
+            if known.status == "ended"
+            else known
             for known in matched.candidates
         )
         return right(matched.model_copy(update={"candidates": candidates}), *rest)
