@@ -139,12 +139,13 @@ class History:
         return commit(f"t{number}", draft, scope=self.scope, at=day(today))
 
     def holding(self, world: World, at: int) -> dict[str, set[int]]:
-        """With whom there is a friendship on a day, and the statements that say so."""
+        """With whom there is a friendship on a day, and the statements that say so; undone ones count at no time."""
+        world = {number: one for number, one in world.items() if number not in self.undone}
         found: dict[str, set[int]] = {}
         for one in world.values():
             if self._counts(one, world, at):
                 found.setdefault(one.who, set()).add(one.number)
-        return {who: left for who, numbers in found.items() if (left := numbers - self.undone)}
+        return found
 
     @staticmethod
     def _counts(one: Told, world: World, at: int) -> bool:
