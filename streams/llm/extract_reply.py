@@ -115,6 +115,11 @@ class EntityReply(ReplyModel):
     """Each is read as a relation `same_as`."""
 
 
+def speakers_of(turn: Turn) -> frozenset[str]:
+    """The names of who speaks in a turn."""
+    return frozenset(name for name in (turn.speaker, *(message.name for message in turn.messages)) if name)
+
+
 def said_entities(
     replies: Iterable[EntityReply], said: Sequence[str], turn: Turn, types: Collection[EntityType] = ENTITY_TYPES
 ) -> tuple[tuple[NamedEntity, ...], tuple[UnlinkedName, ...]]:
@@ -123,7 +128,7 @@ def said_entities(
     `said` are the messages of the turn and the fact's text. Left out are names that nobody said, of too many letters,
     and beyond the bound of a fact. `types` were asked for; an unknown role is a mention.
     """
-    speakers = {turn.speaker, *(message.name for message in turn.messages)}
+    speakers = speakers_of(turn)
     kept: dict[str, NamedEntity] = {}
     left_out: dict[str, UnlinkedName] = {}
     for reply in replies:
@@ -159,8 +164,7 @@ def named_relations(
     relation with anybody else is left out, of a name with itself, and one whose predicate is no word; `alias_relations`
     has `same_as`. An unknown strength is weak.
     """
-    speakers = (turn.speaker, *(message.name for message in turn.messages))
-    known = {form for name in (*names, *speakers) if name for form in name_forms(name)}
+    known = {form for name in (*names, *speakers_of(turn)) if name for form in name_forms(name)}
     kept: dict[tuple[str, str, str], NamedRelation] = {}
     for reply in replies:
         predicate = read_predicate(reply.predicate)
@@ -194,7 +198,7 @@ def alias_relations(
 
     `said` are the messages of the turn and before it, as comparable texts. Speakers need not be named in them.
     """
-    speakers = {turn.speaker, *(message.name for message in turn.messages)}
+    speakers = speakers_of(turn)
     found: dict[tuple[str, str], NamedRelation] = {}
     unsaid: dict[str, UnlinkedName] = {}
     pairs = [(entity.name, alias) for entity in entities for alias in entity.aliases]
@@ -413,7 +417,7 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
     a model inferred, and any decision ends it. From Arandu's write pipeline, mirror facts (confidence .60).
     """
     turn = task.turn
-    speakers = {name for name in (turn.speaker, *(one.name for one in turn.messages)) if name}
+    speakers = speakers_of(turn)
 
     def names(fact: ExtractedFact, end: str) -> bool:
         if not is_user_word(end) and end not in speakers:
