@@ -26,6 +26,7 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.provenance import Decision, Guard
+from mnemolog.streams.ends import same_value
 from mnemolog.streams.resolution.events import (
     EventBuilder,
     LlmDecision,
@@ -68,7 +69,8 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
             return held
         decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
         called_off, begun = call_off_plans(builder, llm_decision, guard, targets, decision)
-        stated_again = list(filter(builder.has_value_of, targets)) if reply.verdict == "MERGE" else ()
+        stated_again = [one for one in targets if one.key == builder.fact.key and same_value(builder.fact, one)]
+        stated_again = stated_again if reply.verdict == "MERGE" else []
         before = (*called_off, *rejections_of_challenges(builder, stated_again, decision))
         last = overwrite_event(builder, llm_decision, guard, begun, decision, offset=len(before))
         return *before, last
