@@ -163,8 +163,10 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
     if verdict in ("REPLACE", "RETRACT") and new and _began_that_day(conflict, targets, new.person):
         fields = {"ended_at": f"{conflict.valid_from:%Y-%m-%d}"}
     if verdict == "EXPIRE":
-        end = new.until if new and new.until else conflict.valid_from
-        fields = {"ended_at": max([end, *(known.true_from for _, known in targets)])}
+        said = read(conflict.fact.text)
+        end = said.until if said and said.until else conflict.valid_from
+        begun = max(known.true_from for _, known in targets)
+        fields = {"ended_at": f"{end:%Y-%m-%d}" if end.date() == begun.date() else max(end, begun)}
     return decision_json(conflict.number, verdict, *labels, **fields)
 
 

@@ -12,7 +12,7 @@ from tests.properties.runs import PROPERTIES, Property, run_property, running_ha
 from tests.properties.shared import TALK, check_division
 from tests.support.paths import ROOT
 
-ORACLES = ("sentences", "steps", "truth", "told", "people", "told_people")
+ORACLES = ("sentences", "steps", "truth", "scenes", "told", "people", "told_people")
 """What says what is so: it shares no code with the product."""
 
 HISTORIES = int(os.environ.get("MNEMOLOG_PROPERTY_HISTORIES", "100"))
