@@ -91,7 +91,8 @@ class PerfectReader:
             case NumberedConflicts() if self.careless and not attempt:
                 return "It is known."
             case NumberedConflicts(doubtful_names=names) as task:
-                texts = {fact["text"] for fact in self.extractions.get(source_id, ())}
+                stated = self.extractions.get(source_id) or chain(*self.extractions.values())  # or it promotes these
+                texts = {fact["text"] for fact in stated}
                 said = list(self._decisions(task, texts, attempt))
                 nobody = [name_json(number, 0) for number, _ in enumerate(names, 1)]
                 return decisions_reply(*said, names=nobody or None)
