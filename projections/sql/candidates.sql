@@ -246,7 +246,7 @@ SELECT
         ORDER BY facts.true_to DESC
         LIMIT 1
     ) AS last_end,
-    CASE WHEN last.attempt IS NULL THEN '{{}}' ELSE ARRAY(
+    CASE WHEN last.attempt IS NULL OR (last.limit_hit IS NULL AND last.outcome <> 'failed') THEN '{{}}' ELSE ARRAY(
         SELECT facts.fact_id FROM facts
         WHERE facts.owner = asked.owner AND facts.source_id = asked.source_id
         ORDER BY facts.fact_id
