@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Final
+from typing import Final, Literal
 
 from tests.properties.sentences import SLOT_OF_KEY, SLOTS, SUBJECTS, Form, Meaning
 from tests.properties.steps import Kind, Order, Said, Step, Turn, on_day
@@ -12,6 +12,12 @@ SINGLE: Final = tuple(slot.key for slot in SLOTS if slot.single_valued)
 SEVERAL: Final = tuple(slot.key for slot in SLOTS if not slot.single_valued)
 EVERY: Final = (*SINGLE, *SEVERAL)
 RISKY: Final = ("allergy",)
+Feature = Literal[
+    "end", "denial", "plan", "term", "detail", "again", "doubt", "late", "people", "greedy", "several",
+    "immutable", "slotless", "recalled", "ahead", "careless",
+    "delete", "edit", "undo", "settle", "import", "run", "publish", "timer",
+]  # fmt: skip
+"""What comes about in a history, and how its reader reads."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Scene:
     """Beats in the order of their arrival, the keys that they may be about, and the features of the reader."""
 
     keys: tuple[str, ...]
-    features: tuple[str, ...]
+    features: tuple[Feature, ...]
     beats: tuple[Beat, ...]
 
     def steps(self, random: Random) -> Iterator[Step]:

@@ -7,18 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
-from tests.properties.scenes import SCENES
+from tests.properties.scenes import SCENES, Feature
 from tests.properties.sentences import NAME, SLOTS, SUBJECTS, Form, Meaning, Slot
 from tests.properties.steps import START, Kind, Order, Said, Step, Turn, on_day
 from tests.properties.truth import HIGH_RISK, Statement, Truth, effects, truth_after
 
-Feature = Literal[
-    "end", "denial", "plan", "term", "detail", "again", "doubt", "late", "people", "greedy", "several",
-    "immutable", "slotless", "recalled", "ahead", "careless",
-    "delete", "edit", "undo", "settle", "import", "run", "publish", "timer",
-]  # fmt: skip
 FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
 THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     (),
@@ -179,9 +174,8 @@ class _Teller:
     def tell(self, scene: Iterable[Step], more: int) -> History:
         """What a scene tells, and some more steps."""
         orders = [kind for feature in self._features for kind in ORDERS.get(feature, ())]
-        for step in scene:
-            self._steps.append(step)
-            self._day = (step.arrives - START) / timedelta(days=1)
+        self._steps += scene
+        self._day = max(((one.arrives - START) / timedelta(days=1) for one in self._steps), default=0.0)
         for _ in range(more):
             self._day += self._random.choice([1, 1, 2, 9] if "late" in self._features else [0.1, 1, 1, 2, 9])
             kind = self._random.choice(orders) if orders and self._random.random() < 0.4 else None
