@@ -228,7 +228,7 @@ TAKEN_BACK: dict[str, tuple[list[Commit], list[Callable[[list[Commit]], CommandP
 }
 
 
-@pytest.mark.parametrize("time", ["at_once", "every_turns", "session_end"])
+@pytest.mark.parametrize("time", ["at_once", "session_end"])
 @pytest.mark.parametrize("way", TAKEN_BACK)
 async def test_what_was_taken_back_is_in_no_profile_and_in_no_context(
     db: ProjectedDatabase, way: str, time: ProfilePublishing

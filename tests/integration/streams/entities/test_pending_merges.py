@@ -10,7 +10,7 @@ from mnemolog.projections.errors import UnknownFactError
 from mnemolog.projections.queries.ids import find_facts
 from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, Reject, SplitEntity
+from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, Reject
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -113,12 +113,3 @@ async def test_a_command_settles_facts_and_merges_together_or_neither(wife: Wife
     done = await wife.people.order(Confirm(fact_ids=(fact_id, first.event_id)))
     assert [event.event for event in (*done.events, *done.entity_events)] == ["fact_confirmed", "entities_merged"]
     assert (await wife.seen(), await wife.pending()) == ({"Ana": 3, "Eva": 2}, [])
-
-
-async def test_two_whom_a_person_has_split_are_not_proposed_as_one(wife: Wife) -> None:
-    await wife.people.say("My wife sings", ("my wife", "person"))
-    await wife.people.say("I met my wife Ana", ("my wife Ana", "person"))
-    (one,) = [one for one in await wife.client.entities.list(user_id="alice") if not one.is_user]
-    await wife.people.order(SplitEntity(entity_id=one.entity_id, name="Ana", names=("Ana",), fact_ids=()))
-    await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
-    assert await wife.pending() == []
