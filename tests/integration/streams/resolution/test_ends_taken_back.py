@@ -85,14 +85,6 @@ async def tell_plan(story: Story) -> None:
     assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(PLAN), False)
 
 
-async def check_berlin_holds(story: Story) -> None:
-    assert await story.end_of(BERLIN) == OPEN
-    after = FEBRUARY + timedelta(days=1)
-    assert await story.expire(after) == 0
-    assert BERLIN in await story.active(after)
-    assert PLAN not in await story.active(after)
-
-
 @pytest.mark.parametrize("action", ["CONTRADICT", "REPLACE", "RETRACT"])
 async def test_a_plan_that_is_called_off_ends_nothing(story: Story, action: str) -> None:
     await tell_plan(story)
@@ -101,7 +93,11 @@ async def test_a_plan_that_is_called_off_ends_nothing(story: Story, action: str)
     if action == "CONTRADICT":  # the plan was told explicitly: one denial does not suffice
         again = home(CALLED_OFF_TWICE, action_hint="retract", single_valued=False)
         await story.tell(again, at=day(9))
-    await check_berlin_holds(story)
+    assert await story.end_of(BERLIN) == OPEN
+    after = FEBRUARY + timedelta(days=1)
+    assert await story.expire(after) == 0
+    assert BERLIN in await story.active(after)
+    assert PLAN not in await story.active(after)
 
 
 @pytest.mark.parametrize(

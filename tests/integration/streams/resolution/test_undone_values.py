@@ -1,12 +1,10 @@
 """A value that an undo brings back beside a newer one of its key is unresolved; else it is as it was."""
 
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from mnemolog.schemas.command import Delete, Resolve, Undo
-from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day, fact_id_at
 from tests.support.harnesses.command_harness import CommandHarness
@@ -26,18 +24,14 @@ def said(text: str, **fields: Any) -> ExtractedFact:
     return home(text, value=next((city for city in ("Rome", "Oslo") if city in text), None), **fields)
 
 
-async def rome_deleted(resolver: ResolverHarness, commands: CommandHarness) -> tuple[UUID, Commit]:
-    known = fact_id_at(await resolver.resolve_turn(said(ROME), at=day(1)))
-    return known, await commands.execute("c1", Delete(fact_ids=(known,)), at=day(2))
-
-
 async def unresolved_texts(resolver: ResolverHarness) -> list[str]:
     rows = await resolver.stored.rows("SELECT text FROM facts WHERE unresolved AND status = 'active' ORDER BY text")
     return [text for (text,) in rows]
 
 
 async def test_a_value_beside_a_newer_one_is_unresolved(resolver: ResolverHarness, commands: CommandHarness) -> None:
-    rome, deleted = await rome_deleted(resolver, commands)
+    known = fact_id_at(await resolver.resolve_turn(said(ROME), at=day(1)))
+    rome, deleted = (known, await commands.execute("c1", Delete(fact_ids=(known,)), at=day(2)))
     oslo = fact_id_at(await resolver.resolve_turn(said(OSLO), at=day(3)))
     undone = await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
     assert await resolver.active_texts() == [OSLO, ROME]
