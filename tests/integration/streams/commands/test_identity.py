@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, RenameEntity, Resolve, SplitEntity, Undo
+from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, Resolve, SplitEntity, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.model_replies import decision_json
@@ -252,16 +252,6 @@ async def test_an_explanation_says_what_was_looked_at_again_and_why(talk: Talk) 
     assert (refused.outcome, refused.reason) == ("rejected", "nothing_to_undo")
 
 
-async def test_a_name_that_another_one_has_is_refused_and_changes_nothing(talk: Talk) -> None:
-    await talk.do("lives", "Annie", "Bern")
-    await talk.do("lives", "Ana", "Basel")
-    refused = await talk.people.order(RenameEntity(entity_id=await talk.id("Annie"), name="Ana"))
-    assert (refused.outcome, refused.reason, refused.events) == ("rejected", "name_taken", ())
-    renamed = await talk.people.order(RenameEntity(entity_id=await talk.id("Annie"), name="Anna"))
-    assert (renamed.outcome, renamed.events) == ("done", ())
-    assert await talk.homes() == {"Bern": ACTIVE, "Basel": ACTIVE}
-
-
 async def test_a_confirmed_merge_of_what_turns_proposed_is_a_merge(talk: Talk) -> None:
     await talk.do("lives", "Ana", "Basel")
     await talk.do("lives", "my wife", "Bern")
@@ -271,18 +261,6 @@ async def test_a_confirmed_merge_of_what_turns_proposed_is_a_merge(talk: Talk) -
     assert await talk.homes() == {"Basel": ACTIVE, "Bern": OPEN}
     await talk.people.undo(confirmed)
     assert await talk.homes() == {"Basel": ACTIVE, "Bern": ACTIVE}
-
-
-async def test_a_held_overwrite_ends_nothing_of_who_is_another_person_by_now(talk: Talk) -> None:
-    risky = {"category": "health"}
-    await talk.say("Tom lives in Bern", "Tom", "Bern", **risky)
-    held = await talk.say("Tom lives in Oslo", "Tom", "Oslo", "REPLACE", "weak", **risky)
-    (waiting,) = [event.new_fact for event in held.events if event.new_fact]
-    await talk.do("split", "Tom", "Tom Berg", "Oslo")
-    assert await talk.homes() == {"Bern": ACTIVE, "Oslo": "pending_confirmation"}
-    confirmed = await talk.people.order(Confirm(fact_ids=(waiting.fact_id,)))
-    assert confirmed.outcome == "done"
-    assert await talk.homes() == {"Bern": ACTIVE, "Oslo": ACTIVE}
 
 
 async def test_a_question_takes_no_fact_back(talk: Talk) -> None:
