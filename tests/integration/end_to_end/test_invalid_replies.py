@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from mnemolog.projections.queries.results import Result
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
 from tests.support.harnesses.pipeline_harness import PipelineHarness, day
 
