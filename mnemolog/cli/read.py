@@ -32,7 +32,7 @@ from mnemolog.cli.runtime import call_client
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.files import ImportReport
-    from mnemolog.client.search_arguments import SearchArgs
+    from mnemolog.client.search import SearchArgs
     from mnemolog.projections.queries.write_result import WhyNot
     from mnemolog.projections.search.search import Fusion
 

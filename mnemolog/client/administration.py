@@ -9,6 +9,7 @@ from typing import IO, Any, ClassVar, Unpack
 from uuid import UUID
 
 from mnemolog.client.base import Order, Read, checked_time
+from mnemolog.client.commands import exact_scope
 from mnemolog.client.files import ImportMixin
 from mnemolog.client.inputs import (
     WHOLE_TENANT,
@@ -17,13 +18,13 @@ from mnemolog.client.inputs import (
     Wait,
     When,
     check_file,
+    names_owner,
     path_of,
     scope_and_filter,
     scope_filter,
     scope_ids,
     wide_filter,
 )
-from mnemolog.client.records import exact_scope, names_owner
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.audit import FailedTurn, failed_turns, received_turn

@@ -4,14 +4,14 @@ from typing import Self
 
 from mnemolog.client.administration import AdminMethods
 from mnemolog.client.base import Read
-from mnemolog.client.commands import FactCommandMixin, ScopeCommandMixin
-from mnemolog.client.entity_commands import EntityMethods
-from mnemolog.client.queries import DecisionQueryMixin, FactQueryMixin
+from mnemolog.client.commands import CommandMixin
+from mnemolog.client.entities import EntityMethods
+from mnemolog.client.queries import QueryMixin
 from mnemolog.client.search import SearchMixin
 from mnemolog.client.turns import TurnMixin
 
 
-class MemoryMethods(TurnMixin, SearchMixin, FactQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin):
+class MemoryMethods(TurnMixin, SearchMixin, QueryMixin, CommandMixin):
     """The methods that both clients have."""
 
     @Read

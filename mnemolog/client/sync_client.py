@@ -11,7 +11,7 @@ from mnemolog.client.administration import AdminMethods
 from mnemolog.client.async_client import MemoryMethods
 from mnemolog.client.base import Blocking, ClientOptions
 from mnemolog.client.connections import AT_FORK, CLOSED
-from mnemolog.client.entity_commands import EntityMethods
+from mnemolog.client.entities import EntityMethods
 from mnemolog.errors import MnemologError
 
 R = TypeVar("R")
