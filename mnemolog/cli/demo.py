@@ -27,7 +27,7 @@ from mnemolog.cli.errors import INTERRUPTED
 from mnemolog.cli.output import ProgressBars, print_json, program_name, stdout, without_control_characters
 from mnemolog.cli.runtime import stop_on_signals
 from mnemolog.cli.servers import StartSteps
-from mnemolog.cli.show_facts import relation_words
+from mnemolog.cli.show import relation_words
 from mnemolog.cli.tables import counted
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.discovery import ServerAddresses

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from mnemolog.cli import show_facts
+from mnemolog.cli import show
 from mnemolog.cli.options import Change, CliCommand, Query, change_command, id_option, query_command, time_option
 
 _NAMED: Final = 'one of its names, what it is ("my wife"), or the first characters of its id'
@@ -17,7 +17,7 @@ TrueAt = Annotated[
 Named = Annotated[str, typer.Argument(metavar="ENTITY", help=_NAMED)]
 
 
-@query_command(show_facts.show_entities)
+@query_command(show.show_entities)
 def entities(
     *,
     kind: Annotated[str | None, typer.Option("--type", help="only of this type, such as person or place")] = None,
@@ -45,7 +45,7 @@ entity = typer.Typer(
 
 
 @entity.command("show", cls=CliCommand, epilog='Example: mnemolog entity "my wife" --user alice')
-@query_command(show_facts.show_entity)
+@query_command(show.show_entity)
 def show_entity(
     *,
     name: Annotated[str, typer.Argument(help=_NAMED)],
@@ -123,7 +123,7 @@ def summarise_entity(*, name: Named) -> Change:
     return lambda client: client.entities.summarise(name)
 
 
-@query_command(show_facts.show_relations)
+@query_command(show.show_relations)
 def relations(
     *,
     name: Annotated[str | None, typer.Argument(help=f"whose relations: {_NAMED}")] = None,
@@ -140,7 +140,7 @@ def relations(
     )
 
 
-@query_command(show_facts.show_neighbours)
+@query_command(show.show_neighbours)
 def neighbours(
     *,
     name: Annotated[str, typer.Argument(help=_NAMED)],
@@ -152,7 +152,7 @@ def neighbours(
     return lambda client: client.entities.neighbours(name, hops=hops, believed_at=believed_at, true_at=true_at)
 
 
-@query_command(show_facts.show_who)
+@query_command(show.show_who)
 def who(
     *,
     name: Annotated[str, typer.Argument(help='what somebody is: "my wife", "my dog", "Ana\'s boss"')],
@@ -163,7 +163,7 @@ def who(
     return lambda client: client.entities.who(name, believed_at=believed_at, true_at=true_at)
 
 
-@query_command(show_facts.show_graph)
+@query_command(show.show_graph)
 def graph(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="include relations that hold no longer")] = False,

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import NOTHING_CHANGED, print_result
 from mnemolog.cli.runtime import call_client
-from mnemolog.cli.show_decisions import show_results
+from mnemolog.cli.show import show_results
 from mnemolog.cli.tables import ShortIds, shown_ids
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from mnemolog.cli.output import (
     read_input,
 )
 from mnemolog.cli.runtime import call_client, discovered_settings, run_async
-from mnemolog.cli.show_decisions import show_status
+from mnemolog.cli.show import show_status
 from mnemolog.cli.tables import WHOLE_IDS, ShortIds, counted, ends_by_status, shown_ids, turn_options
 
 if TYPE_CHECKING:

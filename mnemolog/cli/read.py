@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from mnemolog.cli import show_decisions, show_facts
+from mnemolog.cli import show
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.options import (
     ANY_SCOPE,
@@ -46,7 +46,7 @@ After = Annotated[str | None, typer.Option("--after", metavar="ID", help="go on 
 TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its first characters")]
 
 
-@query_command(show_facts.show_search)
+@query_command(show.show_search)
 def search(
     *,
     query: Annotated[str, typer.Argument(help="a question, or some words")],
@@ -92,7 +92,7 @@ def search(
     return lambda client: client.search(query, **asked)
 
 
-@query_command(show_facts.show_context, scope=EXACT_SCOPE)
+@query_command(show.show_context, scope=EXACT_SCOPE)
 def context(
     *,
     query: Annotated[
@@ -111,7 +111,7 @@ def context(
     )
 
 
-@query_command(show_facts.show_facts)
+@query_command(show.show_facts)
 def facts(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="include all versions")] = False,
@@ -125,7 +125,7 @@ def facts(
     return lambda client: client.facts(all_versions=all_versions, filters=filters, limit=limit, after=after)
 
 
-@query_command(show_facts.show_facts)
+@query_command(show.show_facts)
 def as_of(
     *,
     believed_at: Annotated[datetime, time_option("what was known at this time: a day, or ISO 8601", "--believed")],
@@ -137,25 +137,25 @@ def as_of(
     return lambda client: client.facts_as_of(believed_at, true_at)
 
 
-@query_command(show_facts.show_profile, scope=EXACT_SCOPE)
+@query_command(show.show_profile, scope=EXACT_SCOPE)
 def profile() -> Query:
     """Show what is known of one scope, by section."""
     return lambda client: client.profile()
 
 
-@query_command(show_facts.show_pending)
+@query_command(show.show_pending)
 def pending() -> Query:
     """List changes that wait for a confirmation: the new fact, the known facts, and the guard that holds it."""
     return lambda client: client.pending()
 
 
-@query_command(show_facts.show_unresolved)
+@query_command(show.show_unresolved)
 def unresolved() -> Query:
     """List facts that were added beside others because their conflict could not be decided."""
     return lambda client: client.unresolved()
 
 
-@query_command(show_decisions.show_quality, scope=WHOLE_TENANT)
+@query_command(show.show_quality, scope=WHOLE_TENANT)
 def quality(
     *,
     since: Annotated[datetime | None, time_option("a day, or ISO 8601; 30 days ago unless given")] = None,
@@ -165,19 +165,19 @@ def quality(
     return lambda client: client.admin.quality(since, until)
 
 
-@query_command(show_decisions.show_history, scope=NO_SCOPE)
+@query_command(show.show_history, scope=NO_SCOPE)
 def history(*, fact_id: FactArgument) -> Query:
     """Show a fact's versions, and every event that made or touched them, with the reasons."""
     return lambda client: client.history(fact_id)
 
 
-@query_command(show_decisions.show_explanation, scope=NO_SCOPE)
+@query_command(show.show_explanation, scope=NO_SCOPE)
 def explain(*, fact_id: FactArgument) -> Query:
     """Explain a fact: where it comes from, how it was extracted and decided, and what happened to it since."""
     return lambda client: client.explain(fact_id)
 
 
-@query_command(show_decisions.show_why_not, scope=NO_SCOPE)
+@query_command(show.show_why_not, scope=NO_SCOPE)
 def why_not(*, turn_id: TurnArgument, user: TurnOwner = None) -> Query:
     """Show which statements of a turn were not stored, and why."""
 
@@ -187,7 +187,7 @@ def why_not(*, turn_id: TurnArgument, user: TurnOwner = None) -> Query:
     return query
 
 
-@query_command(show_decisions.show_diff)
+@query_command(show.show_diff)
 def diff(
     *,
     since: Annotated[datetime, time_option("a day, or ISO 8601; UTC unless it names a zone")],
@@ -201,7 +201,7 @@ def diff(
     return lambda client: client.diff(since, until, axis=axis)
 
 
-@query_command(show_decisions.show_status, scope=EXACT_SCOPE)
+@query_command(show.show_status, scope=EXACT_SCOPE)
 def dry_run(
     *,
     text: Annotated[str, typer.Argument(help="what a user says")],
@@ -232,7 +232,7 @@ def _override(text: str) -> tuple[str, Any]:
         return name, value
 
 
-@query_command(show_facts.show_count, scope=ANY_SCOPE)
+@query_command(show.show_count, scope=ANY_SCOPE)
 def count(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="count all versions")] = False,
@@ -242,25 +242,25 @@ def count(
     return lambda client: client.count(all_versions=all_versions, filters=filters)
 
 
-@query_command(show_facts.show_ids, scope=WHOLE_TENANT)
+@query_command(show.show_ids, scope=WHOLE_TENANT)
 def users(*, limit: Limit = None, after: After = None) -> Query:
     """List the users of whom something is known, with the number of their facts."""
     return lambda client: client.admin.users(limit=limit, after=after)
 
 
-@query_command(show_facts.show_ids, scope=WHOLE_TENANT)
+@query_command(show.show_ids, scope=WHOLE_TENANT)
 def agents(*, limit: Limit = None, after: After = None) -> Query:
     """List the agents that know something, with the number of their facts."""
     return lambda client: client.admin.agents(limit=limit, after=after)
 
 
-@query_command(show_facts.show_ids, scope=WHOLE_TENANT)
+@query_command(show.show_ids, scope=WHOLE_TENANT)
 def runs(*, limit: Limit = None, after: After = None) -> Query:
     """List the runs of which something is known, with the number of their facts."""
     return lambda client: client.admin.runs(limit=limit, after=after)
 
 
-@query_command(show_facts.show_exported, scope=ANY_SCOPE)
+@query_command(show.show_exported, scope=ANY_SCOPE)
 def export(
     *,
     file: Annotated[str, typer.Argument(help="the file to write; - writes to stdout")],
@@ -297,6 +297,6 @@ def import_facts(
     if file == "-":
         announce_input("JSON lines, each a fact,")
     report = call_client(work, tenant=tenant, interrupted=lambda: "importing the file again is harmless")
-    print_result(report, show_facts.show_import, as_json=as_json)
+    print_result(report, show.show_import, as_json=as_json)
     if report.damaged or report.rejected:
         raise typer.Exit(FAILED)

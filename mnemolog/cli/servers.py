@@ -24,7 +24,7 @@ from mnemolog.cli.runtime import (
     run_async,
     stop_on_signals,
 )
-from mnemolog.cli.show_decisions import show_status
+from mnemolog.cli.show import show_status
 from mnemolog.cli.tables import ShortIds, ago, counted, moment, print_table, shown_ids
 from mnemolog.extras import Extra, require_extras
 
