@@ -55,7 +55,7 @@ _MODULES: Final = {
     "mnemolog.settings": ("Settings",),
 }
 """Where each name is: it is imported at its first use, so that the command line starts without the drivers."""
-__all__ = ["__version__", *(name for names in _MODULES.values() for name in names)]  # noqa: PLE0604 - all are text
+__all__ = [*(name for names in _MODULES.values() for name in names), "__version__"]  # noqa: PLE0604 - all are text
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ class ExitStatus(NamedTuple):
     advice: str | None = None
 
 
-# Of the nearest known base of an error; by qualified name, so that a command need not import every driver to tell their errors apart.
+# An error has the status of its nearest base here. By qualified name, so that no command imports drivers to compare.
 EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "mnemolog.errors.SettingsError": ExitStatus(USAGE),
     "mnemolog.schemas.errors.InvalidArgumentError": ExitStatus(USAGE),

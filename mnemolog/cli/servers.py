@@ -17,7 +17,6 @@ from mnemolog.cli import options
 from mnemolog.cli.errors import UNAVAILABLE
 from mnemolog.cli.output import print_result, print_text, program_name, stderr, stdout, without_password
 from mnemolog.cli.runtime import (
-    call_client,
     cli_settings,
     discovered_settings,
     run_and_exit,
@@ -25,7 +24,7 @@ from mnemolog.cli.runtime import (
     stop_on_signals,
 )
 from mnemolog.cli.show import show_status
-from mnemolog.cli.tables import ShortIds, ago, counted, moment, print_table, shown_ids
+from mnemolog.cli.tables import ago, counted, moment, print_table
 from mnemolog.extras import Extra, require_extras
 
 if TYPE_CHECKING:
@@ -240,16 +239,13 @@ def status(
         _show_stack(as_json=as_json)
         return
 
-    async def work(client: "AsyncMemoryClient") -> "tuple[Result, ShortIds]":
+    async def ask(client: "AsyncMemoryClient") -> "Result":
         whole = await options.whole_turn_id(client, turn_id, user=user)
         if wait:
-            end = await client.wait(whole, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
-        else:
-            end = await client.status(whole, user_id=user, verbose=verbose)
-        return end, await shown_ids(client, end, whole=as_json or full_ids)
+            return await client.wait(whole, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
+        return await client.status(whole, user_id=user, verbose=verbose)
 
-    end, shown = call_client(work, tenant=tenant)
-    print_result(end, lambda _: show_status(end, shown), as_json=as_json)
+    end = options.show_answer(ask, show_status, tenant=tenant, as_json=as_json, full_ids=full_ids)
     options.exit_for_ends([end])
 
 

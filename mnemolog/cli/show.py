@@ -458,8 +458,8 @@ def show_shared_calls(calls: "Sequence[TracedCall]") -> None:
         print_text(shared_call_sentence(call))
 
 
-def show_results(results: "Sequence[Result]", ids: ShortIds = WHOLE_IDS) -> None:
-    for result in results:
+def show_results(found: "Result | list[Result]", ids: ShortIds = WHOLE_IDS) -> None:
+    for result in found if isinstance(found, list) else [found]:
         show_status(result, ids)
 
 
