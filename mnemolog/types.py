@@ -1,6 +1,7 @@
 """Types of arguments and answers that few programs name."""
 
 from mnemolog.client.base import ClientOptions as ClientOptions
+from mnemolog.client.entities import MomentArgs as MomentArgs
 from mnemolog.client.files import ImportReport as ImportReport
 from mnemolog.client.inputs import BoundArgs as BoundArgs
 from mnemolog.client.inputs import CommandArgs as CommandArgs

@@ -74,10 +74,18 @@ def read_question(text: str, *, owners: int = _MAX_OWNERS) -> AskedName | None:
     return None if whose is None else AskedName(name=spoken.text, tie=tie, owner=whose)
 
 
-def _as_of(believed_at: When | None, true_at: When | None) -> AskedTimes:
+class MomentArgs(ScopeArgs, total=False):
+    """Whose entities, and of when: as they were known at `believed_at`, and as things were at `true_at`."""
+
+    believed_at: When | None
+    true_at: When | None
+
+
+def _as_of(asked: MomentArgs) -> AskedTimes:
+    believed, true = asked.get("believed_at"), asked.get("true_at")
     return AskedTimes(
-        believed_at=None if believed_at is None else checked_time(believed_at),
-        true_at=None if true_at is None else checked_time(true_at),
+        believed_at=None if believed is None else checked_time(believed),
+        true_at=None if true is None else checked_time(true),
     )
 
 
@@ -96,15 +104,7 @@ class EntityMethods(CommandBase):
     _namespace: ClassVar[str] = "entities."
 
     @Read
-    async def get(
-        self,
-        name: str,
-        *,
-        all_versions: bool = False,
-        believed_at: When | None = None,
-        true_at: When | None = None,
-        **scope: Unpack[ScopeArgs],
-    ) -> EntityDetails:
+    async def get(self, name: str, *, all_versions: bool = False, **asked: Unpack[MomentArgs]) -> EntityDetails:
         """One entity: its names, the current facts that name it with its role in each, and its possible twins.
 
         With its relations, its profile (what holds of it now) and its timeline.
@@ -116,7 +116,7 @@ class EntityMethods(CommandBase):
         With `believed_at` and `true_at` as `relations` takes them, what was known then: the facts of `facts_as_of` that
         name it, its relations and profile of then, what happened to it up to then; and no summary.
         """
-        within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
+        within, as_of = scope_filter(asked), _as_of(asked)
         one = await self._one_entity(str(name), within, as_of)
         return await self._query(entities.details, one, all_versions=all_versions, as_of=as_of)
 
@@ -127,9 +127,7 @@ class EntityMethods(CommandBase):
         *,
         predicate: str | None = None,
         all_versions: bool = False,
-        believed_at: When | None = None,
-        true_at: When | None = None,
-        **scope: Unpack[ScopeArgs],
+        **asked: Unpack[MomentArgs],
     ) -> list[EntityRelation]:
         """What the entities of a scope are to each other now, or ever were, as it was stated; the oldest first.
 
@@ -139,7 +137,7 @@ class EntityMethods(CommandBase):
         `believed_at` asks for what was known then, `true_at` for what held then: now, and the same as `believed_at`,
         unless given. Entities are those of now, after all merges and splits; what was taken back since is left out.
         """
-        within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
+        within, as_of = scope_filter(asked), _as_of(asked)
         one = None if entity is None else await self._one_entity(entity, within, as_of)
         return await self._query(
             entities.relations,
@@ -152,59 +150,37 @@ class EntityMethods(CommandBase):
         )
 
     @Read
-    async def neighbours(
-        self,
-        entity: str,
-        *,
-        hops: int = 1,
-        believed_at: When | None = None,
-        true_at: When | None = None,
-        **scope: Unpack[ScopeArgs],
-    ) -> list[Neighbour]:
+    async def neighbours(self, entity: str, *, hops: int = 1, **asked: Unpack[MomentArgs]) -> list[Neighbour]:
         """The entities that hold to be related to one, or at 2 `hops` also to those, each once with the path to it.
 
         The times are those of `relations`. Raises as `get` does, and `QueryError` for other hops.
         """
-        within, as_of = scope_filter(scope), _as_of(believed_at, true_at)
+        within, as_of = scope_filter(asked), _as_of(asked)
         one = await self._one_entity(entity, within, as_of)
         return await self._query(entity_graph.neighbours, one, hops=hops, as_of=as_of)
 
     @Read
-    async def who(
-        self,
-        name: str,
-        *,
-        believed_at: When | None = None,
-        true_at: When | None = None,
-        **scope: Unpack[ScopeArgs],
-    ) -> list[Entity]:
+    async def who(self, name: str, **asked: Unpack[MomentArgs]) -> list[Entity]:
         """Who or what somebody means: "my wife", "Tom's boss", "my wife's dog", "my employer", or a name.
 
         "My" is the user's; "wife" alone is, too, where nobody has that name. What somebody is to another one follows
         from relations that hold now, or at the times that `relations` takes; an empty list where nobody is that.
         """
-        asked, within, as_of = read_question(str(name)), scope_filter(scope), _as_of(believed_at, true_at)
-        if asked is None:
+        question, within, as_of = read_question(str(name)), scope_filter(asked), _as_of(asked)
+        if question is None:
             return []
-        found = await self._meant(asked, within, as_of)
-        of_user = read_question(f"my {name}") if not found and asked.tie is None else None
+        found = await self._meant(question, within, as_of)
+        of_user = read_question(f"my {name}") if not found and question.tie is None else None
         return found if of_user is None else await self._meant(of_user, within, as_of)
 
     @Read
-    async def graph(
-        self,
-        *,
-        all_versions: bool = False,
-        believed_at: When | None = None,
-        true_at: When | None = None,
-        **scope: Unpack[ScopeArgs],
-    ) -> EntityGraph:
+    async def graph(self, *, all_versions: bool = False, **asked: Unpack[MomentArgs]) -> EntityGraph:
         """The related entities of a scope with their relations, at the times that `relations` takes.
 
         Its `mermaid` is a diagram.
         """
-        as_of = _as_of(believed_at, true_at)
-        return await self._query(entity_graph.graph, scope_filter(scope), all_versions=all_versions, as_of=as_of)
+        within, as_of = scope_filter(asked), _as_of(asked)
+        return await self._query(entity_graph.graph, within, all_versions=all_versions, as_of=as_of)
 
     @Order
     async def rename(
