@@ -5,13 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.projections.queries.explain import (
-    Explanation,
-    FactEvent,
-    FactExtraction,
-    FactSource,
-    LinkedEntity,
-)
+from mnemolog.projections.queries.explain import Explanation, FactEvent, FactExtraction, FactSource, LinkedEntity
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE
 from mnemolog.projections.queries.trace import FactTexts, TracedCall, TracedDecision, TracedName

@@ -1,19 +1,24 @@
 """Commands that show whom and what facts name, and change what they are called."""
 
-from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from mnemolog.cli import show
-from mnemolog.cli.options import Change, CliCommand, Query, change_command, id_option, query_command, time_option
+from mnemolog.cli.options import (
+    BelievedAt,
+    Change,
+    CliCommand,
+    Limit,
+    Query,
+    TrueAt,
+    change_command,
+    id_option,
+    query_command,
+)
 
 _NAMED: Final = 'one of its names, what it is ("my wife"), or the first characters of its id'
-BelievedAt = Annotated[datetime | None, time_option("what was known at this time", "--believed")]
-TrueAt = Annotated[
-    datetime | None, time_option("what was true at this time; the same as --believed unless given", "--true")
-]
 Named = Annotated[str, typer.Argument(metavar="ENTITY", help=_NAMED)]
 
 
@@ -21,9 +26,7 @@ Named = Annotated[str, typer.Argument(metavar="ENTITY", help=_NAMED)]
 def entities(
     *,
     kind: Annotated[str | None, typer.Option("--type", help="only of this type, such as person or place")] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")
-    ] = None,
+    limit: Limit = None,
 ) -> Query:
     """List the people, places and things that facts name, with their names."""
     return lambda client: client.entities.list(type=kind, limit=limit)

@@ -160,6 +160,13 @@ def show_answer(
     return answer
 
 
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")]
+BelievedAt = Annotated[datetime | None, time_option("what was known at this time", "--believed")]
+TrueAt = Annotated[
+    datetime | None, time_option("what was true at this time; the same as --believed unless given", "--true")
+]
+
+
 def query_command(
     show: Callable[[Any, ShortIds], None],
     *,

@@ -15,10 +15,13 @@ from mnemolog.cli.options import (
     NO_SCOPE,
     WHOLE_TENANT,
     AsJson,
+    BelievedAt,
     FactArgument,
+    Limit,
     ListFilter,
     Query,
     Tenant,
+    TrueAt,
     Wait,
     id_option,
     parse_object,
@@ -41,7 +44,6 @@ FilterOption = Annotated[
     dict[str, Any] | None,
     typer.Option("--filter", parser=parse_object, metavar="JSON", help='such as \'{"categories": "health"}\''),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")]
 After = Annotated[str | None, typer.Option("--after", metavar="ID", help="go on after this id, the last one before")]
 TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its first characters")]
 
@@ -61,8 +63,8 @@ def search(
     state: Annotated[
         list[str] | None, typer.Option("--state", help="facts in this state; several times for several")
     ] = None,
-    believed_at: Annotated[datetime | None, time_option("what was known at this time", "--believed")] = None,
-    true_at: Annotated[datetime | None, time_option("what was true at this time", "--true")] = None,
+    believed_at: BelievedAt = None,
+    true_at: TrueAt = None,
     with_run: Annotated[
         list[str] | None, typer.Option("--with-run", metavar="RUN", help="search the facts of this run as well")
     ] = None,
@@ -116,9 +118,7 @@ def facts(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="include all versions")] = False,
     filters: FilterOption = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="facts at the most; all unless given")
-    ] = None,
+    limit: Limit = None,
     after: Annotated[str | None, id_option("go on after this fact, the last one of the page before")] = None,
 ) -> Query:
     """List the current facts of a scope."""
@@ -129,9 +129,7 @@ def facts(
 def as_of(
     *,
     believed_at: Annotated[datetime, time_option("what was known at this time: a day, or ISO 8601", "--believed")],
-    true_at: Annotated[
-        datetime | None, time_option("what was true at this time; the same unless given", "--true")
-    ] = None,
+    true_at: TrueAt = None,
 ) -> Query:
     """List the facts that were known at the time --believed to be true at the time --true."""
     return lambda client: client.facts_as_of(believed_at, true_at)

@@ -16,13 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 from mnemolog.cli import options
 from mnemolog.cli.errors import UNAVAILABLE
 from mnemolog.cli.output import print_result, print_text, program_name, stderr, stdout, without_password
-from mnemolog.cli.runtime import (
-    cli_settings,
-    discovered_settings,
-    run_and_exit,
-    run_async,
-    stop_on_signals,
-)
+from mnemolog.cli.runtime import cli_settings, discovered_settings, run_and_exit, run_async, stop_on_signals
 from mnemolog.cli.show import show_status
 from mnemolog.cli.tables import ago, counted, moment, print_table
 from mnemolog.extras import Extra, require_extras
@@ -122,11 +116,7 @@ def worker(
     """
     _require_extras(cli_settings(), stages=stages)
     from mnemolog.server_waits import wait_for_servers  # noqa: PLC0415 - loads every driver
-    from mnemolog.streams.runtime.worker import (  # noqa: PLC0415 - the same
-        ALL_STAGES,
-        WorkerReport,
-        run_worker,
-    )
+    from mnemolog.streams.runtime.worker import ALL_STAGES, WorkerReport, run_worker  # noqa: PLC0415 - the same
 
     if unknown := sorted(set(stages or []) - set(ALL_STAGES)):
         raise typer.BadParameter(f"{', '.join(unknown)} is not a stage: choose from {', '.join(ALL_STAGES)}")

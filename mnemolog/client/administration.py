@@ -8,7 +8,7 @@ from os import PathLike
 from typing import IO, Any, ClassVar, Unpack
 from uuid import UUID
 
-from mnemolog.client.base import Order, Read, checked_time
+from mnemolog.client.base import Blocking, Order, Read, checked_time
 from mnemolog.client.commands import exact_scope
 from mnemolog.client.files import ImportMixin
 from mnemolog.client.inputs import (
@@ -172,6 +172,10 @@ class AdminMethods(ImportMixin):
         Raises `UnknownTurnError`, `AmbiguousIdError` that names the candidates, and `AmbiguousTurnError`.
         """
         return (await self._query(find_turn, wide_filter({"tenant": tenant, "user_id": user_id}), beginning)).id
+
+
+class Admin(Blocking, AdminMethods):
+    """The methods of `memory.admin`."""
 
 
 def _policy_agent(scope_args: ScopeArgs) -> str | None:

@@ -266,7 +266,7 @@ class Method(Generic[P, R]):
 
         @wraps(function)
         def blocking(client: Any, /, *args: Any, **kwargs: Any) -> R:
-            return client._thread.run(awaited(client, *args, **kwargs))  # noqa: SLF001 - see above
+            return cast("R", client._thread.run(awaited(client, *args, **kwargs)))  # noqa: SLF001 - see above
 
         awaited.__signature__ = blocking.__signature__ = _spelt_out(signature)  # type: ignore[attr-defined] # as `inspect` documents it
         self._awaited, self._blocking = awaited, blocking

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Unpack, cast
 from uuid import UUID
 
-from mnemolog.client.base import Order, Read, checked_time
+from mnemolog.client.base import Blocking, Order, Read, checked_time
 from mnemolog.client.commands import CommandBase
 from mnemolog.client.inputs import (
     CommandArgs,
@@ -354,3 +354,7 @@ class EntityMethods(CommandBase):
         if following is None and after is not None:
             raise QueryError(f"after {after!r:.80} is a part of an id: give the whole `entity_id` of the last one")
         return await self._query(entities.entities, scope_filter(scope), kind=type, limit=limit, after=following)
+
+
+class Entities(Blocking, EntityMethods):
+    """The methods of `memory.entities`."""

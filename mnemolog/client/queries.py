@@ -5,13 +5,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from mnemolog.client.base import ClientBase, Read, checked_time
-from mnemolog.client.inputs import (
-    FactId,
-    ScopeArgs,
-    When,
-    scope_and_filter,
-    scope_filter,
-)
+from mnemolog.client.inputs import FactId, ScopeArgs, When, scope_and_filter, scope_filter
 from mnemolog.projections.queries import diff, explain, facts, pending, write_result
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation, History

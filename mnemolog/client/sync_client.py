@@ -1,20 +1,14 @@
 """The blocking client, for programs without an event loop."""
 
 import atexit
-from typing import Never, Self, Unpack
+from typing import TYPE_CHECKING, Never, Self, Unpack
 
-from mnemolog.client.administration import AdminMethods
 from mnemolog.client.async_client import MemoryMethods
 from mnemolog.client.base import Blocking, ClientOptions, LoopThread
-from mnemolog.client.entities import EntityMethods
 
-
-class Entities(Blocking, EntityMethods):
-    """The methods of `memory.entities`."""
-
-
-class Admin(Blocking, AdminMethods):
-    """The methods of `memory.admin`."""
+if TYPE_CHECKING:
+    from mnemolog.client.administration import Admin
+    from mnemolog.client.entities import Entities
 
 
 class MemoryClient(Blocking, MemoryMethods):
@@ -29,11 +23,15 @@ class MemoryClient(Blocking, MemoryMethods):
         atexit.register(self.close)
 
     @property
-    def entities(self) -> Entities:
+    def entities(self) -> "Entities":
+        from mnemolog.client.entities import Entities  # noqa: PLC0415 - many programs ask for none
+
         return self._part(Entities)
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> "Admin":
+        from mnemolog.client.administration import Admin  # noqa: PLC0415 - the same
+
         return self._part(Admin)
 
     def close(self) -> None:
