@@ -314,8 +314,10 @@ class _Teller:
                 held = [one.source for one in truth.held()] if len(truth.held()) == 1 or kind == "reject" else []
                 return replace(order, of=self._random.choice(held)) if held else None
             case "undo":
-                steps = [one.name for one in self._steps if self._is_last_word(one)]
-                return replace(order, of=self._random.choice(steps)) if steps else None
+                last = self._steps[-1] if self._steps else order
+                kept = ("publish", "timer", "promote", "undo" if last is order else "")
+                is_kept = last.in_run if isinstance(last, Turn) else last.kind in kept
+                return None if is_kept else replace(order, of=last.name)
             case "import":
                 return self._import(order, truth)
             case "promote":
@@ -343,26 +345,6 @@ class _Teller:
             said = replace(plain[0], slotless=said.slotless)
         true_from = self._now - timedelta(days=self._random.choice([0, 100]))
         return replace(order, said=said, true_from=true_from, human=self._random.random() < 0.4)
-
-    def _is_last_word(self, step: Step) -> bool:
-        """Whether a step holds, and nothing that came later is about what it is about."""
-        if step.in_run if isinstance(step, Turn) else step.kind in ("publish", "timer", "promote"):
-            return False
-        later = self._steps[self._steps.index(step) + 1 :]
-        if any(isinstance(one, Order) and one.kind == "undo" and one.of == step.name for one in later):
-            return False
-        return not any(self._places(step) & self._places(one) for one in later)
-
-    def _places(self, step: Step) -> set[tuple[str, str]]:
-        if isinstance(step, Turn):
-            return {one.meaning.topic[:2] for one in step.said}
-        if step.of:
-            return self._places(next(one for one in self._steps if one.name == step.of))
-        if step.kind == "delete_key":
-            return {(person, step.topic[1]) for person in SUBJECTS} if step.topic else set()
-        if step.kind == "promote":
-            return {(person, slot.key) for person in SUBJECTS for slot in SLOTS}
-        return {one[:2] for one in (step.topic, step.said and step.said.meaning.topic) if one}
 
 
 def _names(meaning: Meaning) -> set[str]:
