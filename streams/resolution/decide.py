@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Final
 
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, FactExtended, FactsRelated, MemoryEvent
-from mnemolog.schemas.facts import Candidate, MovedEnd, NewFact
+from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.schemas.ids import provisional_fact_id
-from mnemolog.schemas.provenance import Verdict
+from mnemolog.schemas.provenance import Decision
 from mnemolog.streams.llm.resolve_prompt import MAX_CANDIDATES
 from mnemolog.streams.resolution.classify import (
     Classification,
@@ -31,7 +32,7 @@ from mnemolog.streams.resolution.events import (
 )
 from mnemolog.streams.resolution.guards import GUARD_REASONS, is_late_news, predates
 from mnemolog.streams.resolution.late_statements import add_as_history, add_obsolete, apply_to_ended
-from mnemolog.streams.resolution.later_ends import events_of_denied, with_later_ends
+from mnemolog.streams.resolution.later_ends import events_of_denied, guarded_ends, with_later_ends
 from mnemolog.streams.resolution.overwrites import apply_overwrite
 from mnemolog.streams.resolution.retry_conflicts import retry_events
 
@@ -51,7 +52,7 @@ def decide(
     for place, classification in enumerate(classifications):
         builder = EventBuilder.of_statement(classification.matched, context, state, ordinal=len(made))
         of_place = [one for one in judgements if one.question.place == place]
-        ends = [one for one in of_place if one.question.known is not None]
+        ends = guarded_ends(builder, of_place)
         answer = next((one.answer for one in of_place if one.question.known is None), None)
         events = events_of_denied(builder, ends) or with_later_ends(
             builder, _statement_events(builder, classification, answer), ends
@@ -80,62 +81,12 @@ def _statement_events(
         case Duplicate():
             return _repeat_duplicate(builder, classification)
         case Conflict() if isinstance(llm_decision, LlmDecision):
-            return _decide_conflict(builder, llm_decision)
+            return _apply_llm_decision(builder, llm_decision)
         case Conflict(candidates=candidates):
             none = llm_decision or NOT_ASKED
             none = replace(none, shown=none.shown or candidates[:MAX_CANDIDATES])
             decision = builder.decision("fallback", f"added as unresolved: {none.complaint}", none)
             return (builder.added(decision, unresolved=True),)
-
-
-def _decide_conflict(builder: EventBuilder, llm_decision: LlmDecision) -> Sequence[MemoryEvent]:
-    """The events of a decision; a statement repeats and ends only facts about its own subject."""
-    of_others = [known for known in llm_decision.targets if known.is_of_other_entity]
-    if of_others and llm_decision.reply.verdict in _OF_ONE_SUBJECT:
-        of_subject = tuple(known for known in llm_decision.targets if known not in of_others)
-        if not of_subject:
-            return (builder.added(builder.held_back(llm_decision, "other_subject", of_others)),)
-        llm_decision = replace(llm_decision, targets=of_subject)
-    ended = builder.state.ended_facts(llm_decision.targets)
-    if ended and not builder.state.open_facts(llm_decision.targets):
-        return (apply_to_ended(builder, llm_decision, ended),)
-    return _apply_llm_decision(builder, llm_decision)
-
-
-def _apply_llm_decision(  # noqa: PLR0911 - one return a verdict
-    builder: EventBuilder, llm_decision: LlmDecision
-) -> Sequence[MemoryEvent]:
-    reply, targets = llm_decision.reply, builder.state.open_facts(llm_decision.targets)
-    if reply.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # these say nothing about a pending fact
-        targets = tuple(known for known in targets if known.status == "active")
-    newer = [known for known in targets if _is_newer_pending(builder, reply.verdict, known)]
-    targets = tuple(known for known in targets if known not in newer)
-    outdated = next((known for known in targets if builder.is_outdated(known)), None)
-    decision = builder.decision("model", reply.reason, llm_decision)
-    match reply.verdict:
-        case _ if not targets:
-            if newer:  # pending, and newer than the statement: it stays open which of them holds
-                reason = f"{decision.reason}; held back: older than what waits for a confirmation"
-                update = {"by": "policy", "reason": reason, "guard": "late_news", "before": snapshots(newer)}
-                decision = decision.model_copy(update=update)
-            return (builder.added(decision, unresolved=bool(newer)),)
-        case "KEEP" | "MERGE" if outdated is not None:
-            return (add_as_history(builder, outdated, llm_decision),)
-        case "KEEP":
-            repeated = max(targets, key=lambda known: (known.value == builder.fact.value, known.similarity))
-            if repeated.status == "active" and is_no_repetition(builder.fact, repeated, builder.context.rules):
-                fields = builder.event_fields(decision)
-                return (FactsRelated(**fields, targets=(repeated.fact_id,), fact=builder.new_fact()),)
-            return repetition_events(builder, repeated, decision, raises_confidence=True)
-        case "EXTEND" | "SIMILAR":
-            kind = FactExtended if reply.verdict == "EXTEND" else FactsRelated
-            fact, target_ids = builder.new_fact(), tuple(known.fact_id for known in targets)
-            ends = _announced_end(builder, fact, targets, reply.verdict)
-            return (kind(**builder.event_fields(decision), targets=target_ids, fact=fact, moved_ends=ends),)
-        case "ADD":
-            return (builder.added(decision),)
-        case _:
-            return apply_overwrite(builder, llm_decision, targets)
 
 
 def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[MemoryEvent]:
@@ -153,22 +104,69 @@ def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[M
     return repetition_events(builder, known, decision, raises_confidence=False)
 
 
-def _is_newer_pending(builder: EventBuilder, verdict: Verdict, known: Candidate) -> bool:
-    """Whether a verdict would end a pending fact that is newer than the statement."""
-    if known.status != "pending_confirmation" or verdict not in OVERWRITE_OF_VERDICT:
-        return False
-    return is_late_news(verdict, [known], builder.statement_context)
+def _apply_llm_decision(  # noqa: C901, PLR0911, PLR0912 - one return a verdict
+    builder: EventBuilder, llm_decision: LlmDecision
+) -> Sequence[MemoryEvent]:
+    """The events of a decision; a statement repeats and ends only facts about its own subject."""
+    reply, state, statement = llm_decision.reply, builder.state, builder.statement_context
+    of_others = [known for known in llm_decision.targets if known.is_of_other_entity]
+    if of_others and reply.verdict in _OF_ONE_SUBJECT:
+        of_subject = tuple(known for known in llm_decision.targets if known not in of_others)
+        if not of_subject:
+            return (builder.added(builder.held_back(llm_decision, "other_subject", of_others)),)
+        llm_decision = replace(llm_decision, targets=of_subject)
+    targets, ended = state.open_facts(llm_decision.targets), state.ended_facts(llm_decision.targets)
+    if ended and not targets:
+        return (apply_to_ended(builder, llm_decision, ended),)
+    newer: list[Candidate] = []
+    if reply.verdict in ("EXTEND", "SIMILAR", "EXPIRE"):  # these say nothing about a pending fact
+        targets = tuple(known for known in targets if known.status == "active")
+    elif reply.verdict in OVERWRITE_OF_VERDICT:  # it ends no pending fact that is newer than the statement
+        pending = (known for known in targets if known.status == "pending_confirmation")
+        newer = [known for known in pending if is_late_news(reply.verdict, [known], statement)]
+        targets = tuple(known for known in targets if known not in newer)
+    outdated = next((known for known in targets if builder.is_outdated(known)), None)
+    decision = builder.decision("model", reply.reason, llm_decision)
+    match reply.verdict:
+        case _ if not targets:
+            if newer:  # it stays open which of them holds
+                reason = f"{decision.reason}; held back: older than what waits for a confirmation"
+                update = {"by": "policy", "reason": reason, "guard": "late_news", "before": snapshots(newer)}
+                decision = decision.model_copy(update=update)
+            return (builder.added(decision, unresolved=bool(newer)),)
+        case "KEEP" | "MERGE" if outdated is not None:
+            return (add_as_history(builder, outdated, llm_decision),)
+        case "KEEP":
+            repeated = max(targets, key=lambda known: (known.value == builder.fact.value, known.similarity))
+            if repeated.status == "active" and is_no_repetition(builder.fact, repeated, builder.context.rules):
+                fields = builder.event_fields(decision)
+                return (FactsRelated(**fields, targets=(repeated.fact_id,), fact=builder.new_fact()),)
+            return repetition_events(builder, repeated, decision, raises_confidence=True)
+        case "EXTEND" | "SIMILAR":
+            kind = FactExtended if reply.verdict == "EXTEND" else FactsRelated
+            return (_detail_event(builder, kind, decision, targets),)
+        case "ADD":
+            return (builder.added(decision),)
+        case _:
+            return apply_overwrite(builder, llm_decision, targets)
 
 
-def _announced_end(
-    builder: EventBuilder, fact: NewFact, targets: Sequence[Candidate], verdict: Verdict
-) -> tuple[MovedEnd, ...]:
-    """The announced end of a value, which a detail of the value, or a fact older than the value, shares."""
-    statement = builder.statement_context
+def _detail_event(
+    builder: EventBuilder, kind: type[FactExtended | FactsRelated], decision: Decision, targets: Sequence[Candidate]
+) -> FactExtended | FactsRelated:
+    """The event of a detail of known facts, or of a similar fact.
+
+    It shares the announced end of a value that it is a detail of, that it says as well, or that is newer.
+    """
+    fact, statement = builder.new_fact(), builder.statement_context
     ends = [
-        MovedEnd(fact_id=fact.fact_id, ender=known.fact_id, ended_at=known.true_to)
+        (known.true_to, known.fact_id)
         for known in targets
         if known.true_to is not None and known.true_to > fact.true_from and builder.shares_slot(known)
-        if verdict == "EXTEND" or builder.has_value_of(known) or predates(statement.true_from, statement, known)
+        if kind is FactExtended or builder.has_value_of(known) or predates(statement.true_from, statement, known)
     ]
-    return tuple(sorted(ends, key=lambda end: end.ended_at or fact.true_from)[:1])
+    moved = tuple(
+        MovedEnd(fact_id=fact.fact_id, ender=ender, ended_at=at) for at, ender in sorted(ends, key=itemgetter(0))[:1]
+    )
+    target_ids = tuple(known.fact_id for known in targets)
+    return kind(**builder.event_fields(decision), targets=target_ids, fact=fact, moved_ends=moved)

@@ -1,6 +1,6 @@
 """Builds the events about one statement: added, skipped, confirmed or merged facts, and settled pending overwrites."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -13,6 +13,7 @@ from mnemolog.schemas.events import (
     FactConfirmed,
     FactContradicted,
     FactExpired,
+    FactPending,
     FactReplaced,
     FactRetracted,
     FactSkipped,
@@ -231,14 +232,16 @@ class EventBuilder:
         """The event that ends cleared facts, or settles what the statement means for them."""
         return kind(**self.event_fields(decision, offset=offset), targets=cleared.fact_ids, **fields)
 
-    def moved_ends(self, cleared: Cleared, ended: Sequence[Candidate], ended_at: datetime) -> tuple[MovedEnd, ...]:
-        """The earlier end that the statement gives to cleared facts that something else ended later."""
-        fact_id = self.new_fact().fact_id
-        return tuple(
-            MovedEnd(fact_id=known.fact_id, ender=fact_id, ended_at=ended_at, ended_by=fact_id)
-            for known in ended
-            if known.fact_id in cleared.fact_ids and known.true_to is not None and ended_at < known.true_to
-        )
+    def pending(
+        self, decision: Decision, targets: Iterable[UUID], action: Overwrite, *, offset: int = 0, **fields: Any
+    ) -> FactPending:
+        """The event of an overwrite that the guard of the decision holds back.
+
+        Only a person confirms one against a human's word.
+        """
+        fields |= {"guard": decision.guard, "needs_human": decision.guard == "human_word"}
+        targets = tuple(dict.fromkeys(targets))
+        return FactPending(**self.event_fields(decision, offset=offset), targets=targets, action=action, **fields)
 
     def added_as_history(self, newer: Sequence[Candidate], decision: Decision) -> FactAdded:
         """The event of a statement that is older than a fact of `newer`: it held until the next version began."""
@@ -309,11 +312,12 @@ class EventBuilder:
         return None if said_at == self.context.occurred_at else said_at
 
 
-def own_end(event: MemoryEvent, ended_at: datetime, ended_by: UUID) -> MovedEnd:
-    """The end of the fact that an event adds."""
+def with_own_end(event: MemoryEvent, ended_at: datetime, ended_by: UUID) -> MemoryEvent:
+    """The event, whose new fact ends before what it ends itself."""
     if event.new_fact is None:
         raise AssertionError("an event without a new fact has no end of its own")
-    return MovedEnd(fact_id=event.new_fact.fact_id, ender=ended_by, ended_at=ended_at, ended_by=ended_by)
+    own = MovedEnd(fact_id=event.new_fact.fact_id, ender=ended_by, ended_at=ended_at, ended_by=ended_by)
+    return event.model_copy(update={"moved_ends": (own, *event.moved_ends)})
 
 
 def statement_context(matched: MatchedFact, context: DecisionContext) -> StatementContext:

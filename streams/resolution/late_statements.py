@@ -61,9 +61,16 @@ def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequen
     if not begun or not isinstance(cleared, Cleared):
         return ()
     if reply.verdict == "CONTRADICT":
-        own = (known for known in begun if known.fact_id in builder.own_ids)
-        return tuple(end for known in own for end in builder.moved_ends(cleared, [known], known.true_from))
-    return builder.moved_ends(cleared, begun, target_end(builder, llm_decision, begun))
+        ends = [(known, known.true_from) for known in begun if known.fact_id in builder.own_ids]
+    else:
+        ended_at = target_end(builder, llm_decision, begun)
+        ends = [(known, ended_at) for known in begun]
+    fact_id = builder.new_fact().fact_id
+    return tuple(
+        MovedEnd(fact_id=known.fact_id, ender=fact_id, ended_at=ended_at, ended_by=fact_id)
+        for known, ended_at in ends
+        if known.fact_id in cleared.fact_ids and known.true_to is not None and ended_at < known.true_to
+    )
 
 
 def add_obsolete(builder: EventBuilder, obsolete: Obsolete) -> FactAdded:

@@ -5,21 +5,20 @@ round: so the outcome is that of the order in which both were said. An announced
 judged against a later statement too, unless that statement ends the announcement.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import VERDICTS_WITH_END_TIME, FactAdded, FactPending, MemoryEvent
-from mnemolog.schemas.facts import Authority, Candidate, MatchedFact
+from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Guard
-from mnemolog.streams.llm.ports import Question
+from mnemolog.streams.llm.ports import KnownAs, Question
 from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.resolution.classify import stated_candidate
-from mnemolog.streams.resolution.events import EventBuilder, Judgement, LlmDecision, NoDecision, own_end
+from mnemolog.streams.resolution.events import EventBuilder, Judgement, LlmDecision, NoDecision, with_own_end
 from mnemolog.streams.resolution.guards import Cleared, StatementContext, clear, is_planned
 from mnemolog.streams.resolution.overwrites import target_end
 from mnemolog.streams.resolution.rules import TurnRules
@@ -32,13 +31,10 @@ MAX_LATER_ENDS: Final = 3
 def split_later_ends(turn: MatchedFacts, rules: TurnRules) -> tuple[MatchedFacts, tuple[Question, ...]]:
     """The turn without the candidates that state an end and were said after it; and these ends, with announced ones.
 
-    Where no model is asked, the turn as it is.
-
-    Each end is a question, whose one candidate is the statement that it may end.
+    Each end is a question, whose one candidate is the statement that it may end; none where no model is asked.
     """
     if not rules.uses_llm:
         return turn, ()
-    own_authority: Authority = "human" if turn.immutable else "extracted"
     facts: list[MatchedFact] = []
     ends: list[Question] = []
     for place, matched in enumerate(turn.facts):
@@ -50,7 +46,7 @@ def split_later_ends(turn: MatchedFacts, rules: TurnRules) -> tuple[MatchedFacts
                 continue
             if relate_subjects(fact, known, rules.user_names) == "other":
                 continue
-            is_later = _last_said(known) > said_at
+            is_later = (known.said_at or known.true_from) > said_at
             threshold = rules.thresholds.ending if is_later else rules.thresholds.conflict
             if known.similarity < threshold and rules.slot_relation(fact, known) == "other":
                 continue
@@ -61,140 +57,120 @@ def split_later_ends(turn: MatchedFacts, rules: TurnRules) -> tuple[MatchedFacts
         others = tuple(known for known in matched.candidates if known not in later)
         facts.append(matched.model_copy(update={"candidates": others}))
         for known in sorted((*later, *announced), key=lambda known: -known.similarity)[:MAX_LATER_ENDS]:
-            statement = stated_candidate(
-                matched,
-                turn,
-                rules,
-                # A statement has an id for each end: in one reply, only one decision may end a known fact.
-                fact_id=provisional_fact_id(turn.owner, turn.source_id, len(turn.facts) + len(ends)),
-                authority=own_authority if matched.original is None else matched.original.authority,
-                subject_relation=known.subject_relation,
-            )
-            ends.append(
-                Question(
-                    fact=as_extracted_fact(known),
-                    candidates=(statement,),
-                    place=place,
-                    known=known,
-                    known_as="announced" if known in announced else "said later",
-                )
-            )
+            # A statement has an id for each end: in one reply, only one decision may end a known fact.
+            fact_id = provisional_fact_id(turn.owner, turn.source_id, len(turn.facts) + len(ends))
+            relation = known.subject_relation
+            statement = stated_candidate(matched, turn, rules, fact_id=fact_id, subject_relation=relation)
+            known_as: KnownAs = "announced" if known in announced else "said later"
+            end = as_extracted_fact(known)
+            ends.append(Question(fact=end, candidates=(statement,), place=place, known=known, known_as=known_as))
     return turn.model_copy(update={"facts": tuple(facts)}), tuple(ends)
-
-
-def _last_said(known: Candidate) -> datetime:
-    return known.said_at or known.true_from
-
-
-def events_of_denied(builder: EventBuilder, ends: Sequence[Judgement]) -> Sequence[MemoryEvent]:
-    """The events of a statement that a later end denies or calls off; none for other statements."""
-    for end, decided, as_end in _effective(builder, ends):
-        is_called_off = decided.reply.verdict != "EXPIRE" and is_planned(decided.targets[0], as_end)
-        if decided.reply.verdict == "CONTRADICT" or is_called_off:
-            decision = builder.decision("model", decided.reply.reason, decided)
-            return builder.added_and_denied(decision, shown=(_known(end).fact_id,))
-    return ()
-
-
-def with_later_ends(
-    builder: EventBuilder, events: Sequence[MemoryEvent], judgements: Sequence[Judgement]
-) -> Sequence[MemoryEvent]:
-    """The events of a statement, with the end that the later ends give to the fact that they add; or unresolved."""
-    *before, last = events
-    taken_back = {fact_id for event in events for fact_id in event.ended_ids}
-    judgements = [one for one in judgements if _known(one.question).fact_id not in taken_back]
-    if not judgements or isinstance(last, FactPending):
-        return events
-    ends = [
-        (target_end(replace(builder, statement_context=as_end), decided, decided.targets), _known(end).fact_id)
-        for end, decided, as_end in _effective(builder, judgements)
-    ]
-    if last.new_fact is None:  # a repetition, perhaps of a fact that began again after the end
-        repeated = next((known for known in builder.candidates if known.fact_id == last.repeated_id), None)
-        between = [end for end in ends if repeated is not None and end[0] <= repeated.true_from]
-        if not between:
-            return events
-        ended_at, ended_by = min(between, key=lambda end: end[0])
-        decision = builder.decision("policy", "it had ended before it began again", guard="late_news")
-        shown = decision.model_copy(update={"shown": (ended_by,)})
-        return (builder.added(shown, ended_at=ended_at, ended_by=ended_by),)
-    said_since = last.new_fact.said_at  # by another parent of a merged fact: "I live in Rome", after the day of the end
-    ends = [end for end in ends if said_since is None or said_since < end[0]]
-    if ends:
-        return *before, _with_end(last, *min(ends, key=lambda end: end[0]))
-    doubt = next((one for one in judgements if _is_doubtful(builder, one)), None)
-    return events if doubt is None else (*before, _unresolved(builder, last, doubt))
 
 
 def is_said_before(end: Question, known: Candidate) -> bool:
     """Whether an end was said before a known fact began: a statement that repeats the fact may have ended between."""
-    return end.known_as != "announced" and _last_said(_known(end)) <= known.true_from
-
-
-def _known(end: Question) -> Candidate:
-    """The known fact that states the end."""
-    if end.known is None:
-        raise AssertionError("an end is a known fact")
-    return end.known
-
-
-def _with_end(event: MemoryEvent, ended_at: datetime, ended_by: UUID) -> MemoryEvent:
-    if isinstance(event, FactAdded) and event.ended_at is not None:
-        earlier = {"ended_at": ended_at, "ended_by": ended_by}
-        return event.model_copy(update=earlier) if ended_at < event.ended_at else event
-    return event.model_copy(update={"moved_ends": (own_end(event, ended_at, ended_by), *event.moved_ends)})
-
-
-def _unresolved(builder: EventBuilder, event: MemoryEvent, judgement: Judgement) -> MemoryEvent:
-    """The added fact as unresolved beside an end that may concern it."""
-    if not isinstance(event, FactAdded) or event.ended_at is not None:
-        return event
-    answer = judgement.answer
-    if isinstance(answer, NoDecision):
-        decision = builder.decision("fallback", f"added as unresolved: {answer.complaint}", answer)
-    else:
-        guard = _cleared(builder, judgement.question, answer)
-        decision = builder.decision("policy", answer.reply.reason, answer)
-        if isinstance(guard, str):
-            decision = builder.held_back(answer, guard, ())
-    shown = tuple(dict.fromkeys((*event.decision.shown, _known(judgement.question).fact_id)))
-    return event.model_copy(update={"unresolved": True, "decision": decision.model_copy(update={"shown": shown})})
-
-
-def _effective(
-    builder: EventBuilder, judgements: Sequence[Judgement]
-) -> Iterator[tuple[Question, LlmDecision, StatementContext]]:
-    """The decisions that end the statement and that no guard holds back, each with the end as a statement."""
-    for one in judgements:
-        if isinstance(one.answer, LlmDecision) and isinstance(_cleared(builder, one.question, one.answer), Cleared):
-            yield one.question, one.answer, _as_statement(one.question, builder)
-
-
-def _is_doubtful(builder: EventBuilder, judgement: Judgement) -> bool:
-    """Whether a guard holds the end back, or no model decided on it."""
-    if judgement.question.known_as == "announced":
+    if end.known is None or end.known_as == "announced":
         return False
-    if isinstance(judgement.answer, NoDecision):
-        return True
-    cleared = _cleared(builder, judgement.question, judgement.answer)
-    return isinstance(cleared, str) and cleared not in ("late_news", "other_subject")
+    return (end.known.said_at or end.known.true_from) <= known.true_from
 
 
-def _cleared(builder: EventBuilder, end: Question, decided: LlmDecision) -> Cleared | Guard | None:
-    """As `guards.clear`, for the end; None where it is none of the statement. An announced end denies nothing."""
-    reply, policy = decided.reply, builder.context.rules.policy
-    verdicts = {"EXPIRE"} if end.known_as == "announced" else {*VERDICTS_WITH_END_TIME, "CONTRADICT"}
-    if not decided.targets or reply.verdict not in verdicts:
-        return None
-    return clear(reply.verdict, decided.targets, _as_statement(end, builder), policy, ended_at=reply.ended_at)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterEnd:
+    """A known end that a model was asked about, as a `statement`, and what it means for the statement of the turn.
+
+    `cleared` is None where it means nothing for it, and else what the guards say.
+    """
+
+    known_id: UUID
+    statement: StatementContext
+    answer: LlmDecision | NoDecision
+    cleared: Cleared | Guard | None
+
+    @property
+    def decided(self) -> LlmDecision | None:
+        """The decision that ends the statement, if no guard holds it back."""
+        return self.answer if isinstance(self.answer, LlmDecision) and isinstance(self.cleared, Cleared) else None
 
 
-def _as_statement(end: Question, builder: EventBuilder) -> StatementContext:
-    """The end as a statement: said when it was first said after the statement that it may end."""
-    known = _known(end)
-    last_said = _last_said(known)
-    is_first_said_since = known.event_time is None and known.true_from > builder.statement_context.said_at
-    said_at = min(known.true_from, last_said) if is_first_said_since else last_said
-    return StatementContext(
-        fact=known, confidence=known.confidence, true_from=known.event_time or said_at, said_at=said_at
-    )
+def guarded_ends(builder: EventBuilder, judgements: Sequence[Judgement]) -> list[LaterEnd]:
+    """The later ends among what was judged about a statement, past the guards; announced ones only if they end it.
+
+    An end was said when it was first said after the statement. An announced one denies nothing.
+    """
+    ends: list[LaterEnd] = []
+    for one in judgements:
+        known, answer = one.question.known, one.answer
+        if known is None:
+            continue
+        said_at = known.said_at or known.true_from
+        if known.event_time is None and known.true_from > builder.statement_context.said_at:
+            said_at = min(known.true_from, said_at)
+        fact, since = one.question.fact, known.event_time or said_at
+        statement = StatementContext(fact=fact, confidence=known.confidence, true_from=since, said_at=said_at)
+        is_announced = one.question.known_as == "announced"
+        verdicts = {"EXPIRE"} if is_announced else {*VERDICTS_WITH_END_TIME, "CONTRADICT"}
+        cleared: Cleared | Guard | None = None
+        if isinstance(answer, LlmDecision) and answer.targets and answer.reply.verdict in verdicts:
+            reply, policy = answer.reply, builder.context.rules.policy
+            cleared = clear(reply.verdict, answer.targets, statement, policy, ended_at=reply.ended_at)
+        if isinstance(cleared, Cleared) or not is_announced:
+            ends.append(LaterEnd(known_id=known.fact_id, statement=statement, answer=answer, cleared=cleared))
+    return ends
+
+
+def events_of_denied(builder: EventBuilder, ends: Sequence[LaterEnd]) -> Sequence[MemoryEvent]:
+    """The events of a statement that a later end denies or calls off; none for other statements."""
+    for end in ends:
+        if (decided := end.decided) is None:
+            continue
+        is_called_off = decided.reply.verdict != "EXPIRE" and is_planned(decided.targets[0], end.statement)
+        if decided.reply.verdict == "CONTRADICT" or is_called_off:
+            decision = builder.decision("model", decided.reply.reason, decided)
+            return builder.added_and_denied(decision, shown=(end.known_id,))
+    return ()
+
+
+def with_later_ends(  # noqa: PLR0911 - one return a case
+    builder: EventBuilder, events: Sequence[MemoryEvent], ends: Sequence[LaterEnd]
+) -> Sequence[MemoryEvent]:
+    """The events of a statement, with the end that the later ends give to the fact that they add; or unresolved."""
+    *before, last = events
+    taken_back = {fact_id for event in events for fact_id in event.ended_ids}
+    ends = [end for end in ends if end.known_id not in taken_back]
+    if not ends or isinstance(last, FactPending):
+        return events
+    times = [
+        (target_end(replace(builder, statement_context=end.statement), end.decided, end.decided.targets), end.known_id)
+        for end in ends
+        if end.decided is not None
+    ]
+    if last.new_fact is None:  # a repetition, perhaps of a fact that began again after the end
+        repeated = next((known for known in builder.candidates if known.fact_id == last.repeated_id), None)
+        between = [time for time in times if repeated is not None and time[0] <= repeated.true_from]
+        if not between:
+            return events
+        ended_at, ended_by = min(between, key=lambda time: time[0])
+        decision = builder.decision("policy", "it had ended before it began again", guard="late_news")
+        decision = decision.model_copy(update={"shown": (ended_by,)})
+        return (builder.added(decision, ended_at=ended_at, ended_by=ended_by),)
+    said_since = last.new_fact.said_at  # by another parent of a merged fact: "I live in Rome", after the day of the end
+    times = [time for time in times if said_since is None or said_since < time[0]]
+    if times:
+        ended_at, ended_by = min(times, key=lambda time: time[0])
+        if not isinstance(last, FactAdded) or last.ended_at is None:
+            return *before, with_own_end(last, ended_at, ended_by)
+        earlier = {"ended_at": ended_at, "ended_by": ended_by} if ended_at < last.ended_at else {}
+        return *before, last.model_copy(update=earlier)
+    if not isinstance(last, FactAdded) or last.ended_at is not None:
+        return events
+    for end in ends:  # what it means is in doubt where no model decided, or a guard holds it back
+        if isinstance(end.answer, NoDecision):
+            decision = builder.decision("fallback", f"added as unresolved: {end.answer.complaint}", end.answer)
+        elif isinstance(end.cleared, str) and end.cleared not in ("late_news", "other_subject"):
+            decision = builder.held_back(end.answer, end.cleared, ())
+        else:
+            continue
+        shown = tuple(dict.fromkeys((*last.decision.shown, end.known_id)))
+        update = {"unresolved": True, "decision": decision.model_copy(update={"shown": shown})}
+        return *before, last.model_copy(update=update)
+    return events

@@ -3,9 +3,10 @@
 `HeldOverwriteCloser` rejects held overwrites whose targets have all ended.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from mnemolog.schemas import ids
@@ -13,6 +14,7 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import (
     OVERWRITE_OF_VERDICT,
     VERDICTS_WITH_END_TIME,
+    ConflictResolved,
     FactContradicted,
     FactExpired,
     FactExtended,
@@ -30,9 +32,9 @@ from mnemolog.streams.resolution.events import (
     EventBuilder,
     LlmDecision,
     confirm_pending,
-    own_end,
     rejections_of_challenges,
     snapshots,
+    with_own_end,
 )
 from mnemolog.streams.resolution.guards import (
     KEPT_BESIDE,
@@ -49,16 +51,23 @@ from mnemolog.streams.resolution.ports import ChallengeReader
 def apply_overwrite(  # noqa: PLR0911 - one return a case
     builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate]
 ) -> Sequence[MemoryEvent]:
-    """The events of a verdict of `OVERWRITE_OF_VERDICT` on at least one target."""
+    """The events of a verdict of `OVERWRITE_OF_VERDICT` on at least one target.
+
+    Of a late statement that is older than some targets, which stay: it ends the others and held until the first newer
+    one began.
+    """
     reply, statement = llm_decision.reply, builder.statement_context
     newer = [
         known
         for known in targets
         if known.status == "active" and is_late_news(reply.verdict, [known], statement, reply.ended_at)
     ]
-    older = [known for known in targets if known not in newer]
-    if newer and older:
-        return _overwrite_older(builder, llm_decision, older, newer)
+    if newer and (older := [known for known in targets if known not in newer]):
+        *before, last = apply_overwrite(builder, llm_decision, older)
+        end = next_version_start(newer, statement.true_from, builder.state.version_starts)
+        if end and last.new_fact is not None and not isinstance(last, FactPending) and not last.moved_ends:
+            last = with_own_end(last, *end)
+        return *before, last
     guard = builder.clear(reply.verdict, targets, reply.ended_at)
     pending = next((known for known in targets if known.status == "pending_confirmation"), None)
     if pending is not None and reply.verdict == "MERGE" and guard not in KEPT_BESIDE:
@@ -67,11 +76,9 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
         if held := _in_place_of_held(builder, llm_decision, targets):
             return held
         decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
-        called_off, begun = call_off_plans(builder, llm_decision, guard, targets, decision)
         stated_again = list(filter(builder.has_value_of, targets)) if reply.verdict == "MERGE" else ()
-        before = (*called_off, *rejections_of_challenges(builder, stated_again, decision))
-        last = overwrite_event(builder, llm_decision, guard, begun, decision, offset=len(before))
-        return *before, last
+        rejections = rejections_of_challenges(builder, stated_again, decision)
+        return *rejections, *overwrite_events(builder, llm_decision, guard, targets, decision, offset=len(rejections))
     decision = builder.held_back(llm_decision, guard, targets)
     if guard in KEPT_BESIDE:
         return (builder.added(decision),)
@@ -80,52 +87,13 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
         if reply.verdict != "REPLACE" or not statement.is_plan or not all(map(is_plan, newer)):
             return (builder.added_as_history(newer, decision),)
         return builder.added_and_denied(decision)  # a plan that another plan has replaced since never was true
-    merges = reply.verdict == "MERGE"
-    event = FactPending(
-        **builder.event_fields(decision),
-        targets=tuple(known.fact_id for known in targets),
-        action=OVERWRITE_OF_VERDICT[reply.verdict],
-        ended_at=target_end(builder, llm_decision, targets) if reply.verdict in VERDICTS_WITH_END_TIME else None,
-        guard=guard,
-        needs_human=guard == "human_word",
-        fact=builder.merged_fact(llm_decision, targets) if merges else builder.new_fact(),
-    )
-    return (event,)
+    ended_at = target_end(builder, llm_decision, targets) if reply.verdict in VERDICTS_WITH_END_TIME else None
+    fact = builder.merged_fact(llm_decision, targets) if reply.verdict == "MERGE" else builder.new_fact()
+    target_ids, action = (known.fact_id for known in targets), OVERWRITE_OF_VERDICT[reply.verdict]
+    return (builder.pending(decision, target_ids, action, ended_at=ended_at, fact=fact),)
 
 
-def _overwrite_older(
-    builder: EventBuilder, llm_decision: LlmDecision, older: Sequence[Candidate], newer: Sequence[Candidate]
-) -> Sequence[MemoryEvent]:
-    """The events of a late statement that ends older facts and is itself older than `newer` facts, which stay.
-
-    The fact that it adds held until the first of the newer facts began.
-    """
-    *before, last = apply_overwrite(builder, llm_decision, older)
-    if last.new_fact is None or isinstance(last, FactPending) or last.moved_ends:
-        return *before, last
-    end = next_version_start(newer, builder.statement_context.true_from, builder.state.version_starts)
-    if end is None:
-        return *before, last
-    ended_at, ended_by = end
-    return *before, last.model_copy(update={"moved_ends": (own_end(last, ended_at, ended_by),)})
-
-
-def call_off_plans(
-    builder: EventBuilder, llm_decision: LlmDecision, cleared: Cleared, targets: Sequence[Candidate], decision: Decision
-) -> tuple[tuple[MemoryEvent, ...], tuple[Candidate, ...]]:
-    """The event that calls off the plans among cleared facts that a statement ends, and the other facts.
-
-    No event, and all facts, where all of them are plans or none is.
-    """
-    plans = [known for known in targets if is_planned(known, builder.statement_context)]
-    begun = tuple(known for known in targets if known not in plans)
-    if llm_decision.reply.verdict not in ("REPLACE", "RETRACT") or not begun or not plans:
-        return (), tuple(targets)
-    cleared = cleared.part(known.fact_id for known in plans)
-    return (builder.ending(FactRetracted, cleared, decision, ended_at=None),), begun
-
-
-def overwrite_event(
+def overwrite_events(
     builder: EventBuilder,
     llm_decision: LlmDecision,
     cleared: Cleared,
@@ -133,27 +101,43 @@ def overwrite_event(
     decision: Decision,
     *,
     offset: int = 0,
-) -> MemoryEvent:
-    """The event of an overwrite of cleared facts. A plan that is called off never was true."""
-    cleared, ending = cleared.part(known.fact_id for known in targets), builder.ending
-    ended_at = target_end(builder, llm_decision, targets)
-    never_began = all(is_planned(known, builder.statement_context) for known in targets)
-    match llm_decision.reply.verdict:
-        case "MERGE":
-            fact = builder.merged_fact(llm_decision, targets, offset=offset)
-            return ending(FactsMerged, cleared, decision, offset=offset, statement=builder.statement, fact=fact)
-        case "REPLACE" if not never_began:
-            fact = builder.new_fact(offset=offset)
-            return ending(FactReplaced, cleared, decision, offset=offset, ended_at=ended_at, fact=fact)
-        case "CONTRADICT" | "REPLACE":
-            return ending(FactContradicted, cleared, decision, offset=offset, fact=builder.new_fact(offset=offset))
+) -> tuple[MemoryEvent, ...]:
+    """The events of an overwrite of cleared facts: by the statement, or by the known fact that is asked about again.
+
+    A plan that is called off never was true: beside other targets it has an event of its own.
+    """
+    verdict, known_id, ending = llm_decision.reply.verdict, builder.known_id, builder.ending
+    plans = [known for known in targets if is_planned(known, builder.statement_context)]
+    begun = [known for known in targets if known not in plans]
+    called_off: tuple[MemoryEvent, ...] = ()
+    if verdict in ("REPLACE", "RETRACT") and begun and plans:
+        never_began = cleared.part(known.fact_id for known in plans)
+        called_off = (ending(FactRetracted, never_began, decision, offset=offset, ended_at=None),)
+        targets, offset = begun, offset + 1
+    cleared, ended_at = cleared.part(known.fact_id for known in targets), target_end(builder, llm_decision, targets)
+    if verdict == "MERGE":
+        fact = builder.merged_fact(llm_decision, targets, offset=offset)
+        merged = ending(FactsMerged, cleared, decision, offset=offset, statement=builder.statement, fact=fact)
+        return (merged,)
+    fields: dict[str, Any] = {"offset": offset}
+    if verdict == "REPLACE" and begun:
+        fields["ended_at"] = ended_at
+    elif verdict in ("RETRACT", "EXPIRE"):
+        fields["ended_at"] = ended_at if begun or verdict == "EXPIRE" else None
+    if known_id is not None and verdict in ("REPLACE", "CONTRADICT"):
+        action = "replace" if "ended_at" in fields else "contradict"
+        return *called_off, ending(ConflictResolved, cleared, decision, target=known_id, action=action, **fields)
+    fields |= {"fact": builder.new_fact(offset=offset)} if known_id is None else {"ended_by": known_id}
+    match verdict:
         case "RETRACT":
-            end, fact = None if never_began else ended_at, builder.new_fact(offset=offset)
-            return ending(FactRetracted, cleared, decision, offset=offset, ended_at=end, fact=fact)
+            last: MemoryEvent = ending(FactRetracted, cleared, decision, **fields)
         case "EXPIRE":
-            return ending(FactExpired, cleared, decision, ended_at=ended_at, fact=builder.new_fact())
-        case verdict:
-            raise AssertionError(f"{verdict} ends nothing")
+            last = ending(FactExpired, cleared, decision, **fields)
+        case _ if "ended_at" in fields:
+            last = ending(FactReplaced, cleared, decision, **fields)
+        case _:
+            last = ending(FactContradicted, cleared, decision, **fields)
+    return *called_off, last
 
 
 def target_end(builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> datetime:
@@ -186,16 +170,9 @@ def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: C
     if held is None:
         return (builder.added(decision),)
     guard: Guard = own.guard if own else "human_word" if held.needs_human else "late_news"
-    event = FactPending(
-        **builder.event_fields(decision.model_copy(update={"by": "policy", "guard": guard})),
-        targets=tuple(dict.fromkeys((*state.open_ids(held.targets), pending.fact_id))),
-        action=held.action,
-        ended_at=held.ended_at,
-        guard=guard,
-        needs_human=held.needs_human,
-        fact=builder.merged_fact(llm_decision, [pending]),
-    )
-    return (event,)
+    decision = decision.model_copy(update={"by": "policy", "guard": guard})
+    target_ids, fact = (*state.open_ids(held.targets), pending.fact_id), builder.merged_fact(llm_decision, [pending])
+    return (builder.pending(decision, target_ids, held.action, ended_at=held.ended_at, fact=fact),)
 
 
 def _in_place_of_held(
@@ -208,15 +185,15 @@ def _in_place_of_held(
     state, verdict = builder.state, llm_decision.reply.verdict
     if verdict not in ("REPLACE", "CONTRADICT") or any(known.status == "active" for known in targets):
         return ()
+    rejected = [one.fact_id for one in targets]
     for known in targets:
         held = state.held_back.get(known.fact_id) or builder.context.pending_cases.get(known.fact_id)
         if held is None or held.action not in ("replace", "contradict"):
             continue
         open_ids = state.open_ids(held.targets)
         # What a held statement was to take back, as the statement of an end, does not speak against another one.
-        statements_of_ends = {one.fact_id for one in state.compared_facts(open_ids) if one.action_hint == "retract"}
-        rejected = {one.fact_id for one in targets}
-        open_ids = tuple(one for one in open_ids if one not in statements_of_ends | rejected)
+        statements_of_ends = [one.fact_id for one in state.compared_facts(open_ids) if one.action_hint == "retract"]
+        open_ids = tuple(one for one in open_ids if one not in (*statements_of_ends, *rejected))
         challenged = state.compared_facts(open_ids)
         if not open_ids:
             continue
@@ -227,21 +204,12 @@ def _in_place_of_held(
         ended_at = target_end(builder, llm_decision, challenged)
         if len(challenged) < len(open_ids):  # a challenged fact that is no candidate had begun by the end that was held
             ended_at = max(ended_at, held.ended_at or ended_at)
-        decision = builder.held_back(llm_decision, guard, targets)
-        rejections = [
-            PendingRejected(**builder.event_fields(decision, offset=offset), target=one.fact_id)
-            for offset, one in enumerate(targets)
-        ]
-        pending = FactPending(
-            **builder.event_fields(decision, offset=len(rejections)),
-            targets=open_ids,
-            action=held.action,
-            ended_at=ended_at if held.action == "replace" else None,
-            guard=guard,
-            needs_human=guard == "human_word",
-            fact=builder.new_fact(offset=len(rejections)),
-        )
-        return *rejections, pending
+        decision, offset = builder.held_back(llm_decision, guard, targets), len(rejected)
+        fields = {"ended_at": ended_at if held.action == "replace" else None, "fact": builder.new_fact(offset=offset)}
+        return *(
+            PendingRejected(**builder.event_fields(decision, offset=place), target=fact_id)
+            for place, fact_id in enumerate(rejected)
+        ), builder.pending(decision, open_ids, held.action, offset=offset, **fields)
     return ()
 
 
@@ -270,30 +238,20 @@ class HeldOverwriteCloser:
             return tuple(events)
         challenges = await self.reader.challenges(envelope.scope, sorted(ended))
         own = {event.fact.fact_id: event.targets for event in events if isinstance(event, FactPending)}
-        without_targets = _without_targets({**challenges, **own}, ended, events)
-        rejections = [
-            PendingRejected(
-                event_id=ids.event_id(envelope.owner, envelope.source_id, ordinal),
-                ordinal=ordinal,
-                decision=Decision(by="policy", reason="everything that it challenged has ended"),
-                target=pending,
-            )
-            for ordinal, pending in enumerate(without_targets, len(events))
-        ]
+        settled = {event.target for event in events if isinstance(event, PendingConfirmed)}
+        settled.update(*(event.ended_ids for event in events if event.overwrite == "merge"))
+        waiting = {pending: known for pending, known in {**challenges, **own}.items() if pending not in settled}
+        rejections: list[MemoryEvent] = []
+        # What waits for the end of another held overwrite is closed with that.
+        while closed := [pending for pending, fact_ids in waiting.items() if ended.issuperset(fact_ids)]:
+            for pending in closed:
+                del waiting[pending]
+                if pending not in ended:
+                    ordinal = len(events) + len(rejections)
+                    event_id = ids.event_id(envelope.owner, envelope.source_id, ordinal)
+                    decision = Decision(by="policy", reason="everything that it challenged has ended")
+                    rejections.append(
+                        PendingRejected(event_id=event_id, ordinal=ordinal, decision=decision, target=pending)
+                    )
+            ended.update(closed)
         return (*events, *rejections)
-
-
-def _without_targets(
-    challenges: Mapping[UUID, Sequence[UUID]], ended: set[UUID], events: Sequence[MemoryEvent]
-) -> Iterator[UUID]:
-    """The held overwrites whose challenged facts are all among `ended`, or are such held overwrites themselves."""
-    confirmed = {event.target for event in events if isinstance(event, PendingConfirmed)}
-    merged = {target for event in events if event.overwrite == "merge" for target in event.ended_ids}
-    waiting = {pending: fact_ids for pending, fact_ids in challenges.items() if pending not in confirmed | merged}
-    gone = set(ended)
-    while closed := [pending for pending, fact_ids in waiting.items() if gone.issuperset(fact_ids)]:
-        for pending in closed:
-            del waiting[pending]
-            if pending not in gone:
-                yield pending
-        gone.update(closed)

@@ -1,14 +1,14 @@
 """Asks again about unresolved facts that are near the facts of a turn, and settles them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.entities import KnownEntity
-from mnemolog.schemas.events import ConflictResolved, FactExpired, FactRetracted, MemoryEvent
+from mnemolog.schemas.events import ConflictResolved, FactExpired, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
@@ -20,12 +20,11 @@ from mnemolog.streams.resolution.events import (
     DecisionContext,
     EventBuilder,
     Judgement,
-    LlmDecision,
     NoDecision,
     snapshots,
 )
 from mnemolog.streams.resolution.guards import Cleared, StatementContext, next_version_start
-from mnemolog.streams.resolution.overwrites import call_off_plans, overwrite_event, target_end
+from mnemolog.streams.resolution.overwrites import overwrite_events
 from mnemolog.streams.resolution.rules import TurnRules
 
 MAX_RETRIED_CONFLICTS: Final = 3
@@ -84,7 +83,7 @@ def with_facts_beside(
     return replace(question, candidates=tuple(rivals))
 
 
-def retry_events(
+def retry_events(  # noqa: PLR0911 - one return a verdict
     judgement: Judgement, context: DecisionContext, state: TurnState, ordinal: int
 ) -> Sequence[MemoryEvent]:
     """The events that settle an unresolved fact; none without a valid decision, or where a guard applies.
@@ -115,48 +114,27 @@ def retry_events(
         candidates=question.candidates,
         known_id=unresolved.fact_id,
     )
-    guard = builder.clear(reply.verdict, targets, reply.ended_at)
-    if isinstance(guard, Cleared):
-        return tuple(_resolution_events(builder, llm_decision, guard, unresolved, targets))
-    end = next_version_start(targets, unresolved.true_from, state.version_starts)
-    if guard != "late_news" or end is None:
-        return ()
-    decision = builder.held_back(llm_decision, guard, [unresolved])
-    return (builder.ending(FactExpired, builder.clear_itself(), decision, ended_at=end[0]),)
-
-
-def _resolution_events(
-    builder: EventBuilder,
-    llm_decision: LlmDecision,
-    cleared: Cleared,
-    unresolved: Candidate,
-    targets: tuple[Candidate, ...],
-) -> Iterator[MemoryEvent]:
-    decision = builder.decision("model", llm_decision.reply.reason, llm_decision, before=snapshots(targets))
-    called_off, targets = call_off_plans(builder, llm_decision, cleared, targets, decision)
-    yield from called_off
-    ended_at, offset = target_end(builder, llm_decision, targets), len(called_off)
+    cleared = builder.clear(reply.verdict, targets, reply.ended_at)
     resolved = partial(builder.ending, ConflictResolved, target=unresolved.fact_id)
-    cleared = cleared.part(known.fact_id for known in targets)
-    match llm_decision.reply.verdict:
-        case "ADD" | "EXTEND" | "SIMILAR":
-            yield resolved(cleared, decision, action="keep_both")
+    if not isinstance(cleared, Cleared):
+        end = next_version_start(targets, unresolved.true_from, state.version_starts)
+        if cleared != "late_news" or end is None:
+            return ()
+        decision = builder.held_back(llm_decision, cleared, [unresolved])
+        return (builder.ending(FactExpired, builder.clear_itself(), decision, ended_at=end[0]),)
+    decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
+    match reply.verdict:
         case "KEEP":
             is_more = says_more(unresolved, unresolved.authority, unresolved.metadata, targets[0])
-            is_more = is_more or is_no_repetition(builder.fact, targets[0], builder.context.rules)
-            yield resolved(cleared, decision, action="keep_both" if is_more else "keep_old")
-        case "REPLACE":
-            yield resolved(cleared, decision, offset=offset, action="replace", ended_at=ended_at)
-        case "CONTRADICT":
-            yield resolved(cleared, decision, action="contradict")
+            is_more = is_more or is_no_repetition(fact, targets[0], context.rules)
+            return (resolved(cleared, decision, action="keep_both" if is_more else "keep_old"),)
         case "MERGE":
-            yield overwrite_event(
-                builder, llm_decision, builder.clear_itself(cleared), (unresolved, *targets), decision
-            )
-        case "RETRACT" | "EXPIRE" as verdict:  # the unresolved fact is the statement that says so, and stays
-            fields: dict[str, Any] = {"offset": offset, "ended_at": ended_at, "ended_by": unresolved.fact_id}
-            if verdict == "RETRACT":
-                yield builder.ending(FactRetracted, cleared, decision, **fields)
-            else:
-                yield builder.ending(FactExpired, cleared, decision, **fields)
-            yield resolved(cleared.part(()), decision, offset=offset + 1, action="keep_both")
+            itself = builder.clear_itself(cleared)
+            return overwrite_events(builder, llm_decision, itself, (unresolved, *targets), decision)
+        case "REPLACE" | "CONTRADICT":
+            return overwrite_events(builder, llm_decision, cleared, targets, decision)
+        case "RETRACT" | "EXPIRE":  # the unresolved fact is the statement that says so, and stays
+            ends = overwrite_events(builder, llm_decision, cleared, targets, decision)
+            return *ends, resolved(cleared.part(()), decision, offset=len(ends), action="keep_both")
+        case _:
+            return (resolved(cleared, decision, action="keep_both"),)

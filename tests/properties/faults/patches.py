@@ -290,7 +290,7 @@ def late_repeats_move_no_beginning() -> PatchedPlaces:
     f"{DECISIONS}held_overwrites.py::test_an_older_statement_does_not_replace_a_newer_pending_one",
 )
 def older_ends_newer_pending() -> PatchedPlaces:
-    return [(decide, "_is_newer_pending", lambda *_: False)]
+    return [(decide, "is_late_news", lambda *_: False)]
 
 
 @fault(
