@@ -11,7 +11,7 @@ from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import FactAdded, FactPending, FactReplaced, MemoryEvent, PendingConfirmed
-from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import Authority, Candidate, EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Guard
 from mnemolog.schemas.stored import CandidateQuery
@@ -161,35 +161,34 @@ def classify_late(
     The statement of an end is a `Conflict` where its fact held then, ended later, and was said again since.
     """
     fact, since = matched.fact, statement.true_from
-    ended = [
-        known
-        for known in matched.candidates
-        if known.status == "ended" and statement.said_at < (known.true_to or _NEVER)
-    ]
-    if repeated := _repeated_ended_fact(matched, ended, since, rules):
+    late = [one for one in matched.candidates if one.status == "ended" and statement.said_at < (one.true_to or _NEVER)]
+    held = [known for known in late if since < (known.true_to or _NEVER)]
+    if repeated := _repeated_ended_fact(matched, held, since, rules):
         return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
+    of_then = [known for known in held if known.true_from <= since]
     if fact.action_hint == "retract":
-        held = any(known.true_from <= since < (known.true_to or _NEVER) for known in ended)
-        said_again = any(
-            known.content_hash == fact.content_hash and known.true_from > since for known in matched.candidates
-        )
-        near = conflicting_facts(matched, rules) if held and said_again else ()
+        same_words = (known for known in matched.candidates if known.content_hash == fact.content_hash)
+        is_said_again = bool(of_then) and any(known.true_from > since for known in same_words)
+        near = conflicting_facts(matched, rules) if is_said_again else ()
         return Conflict(matched, near) if near else None
-    of_slot = [known for known in ended if known.valid_until is None and rules.slot_relation(fact, known) == "same"]
-    if any(same_value(fact, known) and known.true_from <= since < (known.true_to or _NEVER) for known in of_slot):
+    of_slot = [known for known in late if known.valid_until is None and rules.slot_relation(fact, known) == "same"]
+    if any(same_value(fact, known) for known in of_slot if known in of_then):
         return None
     newer = tuple(known for known in of_slot if predates(since, statement, known))
     return Obsolete(matched, newer) if newer and rules.fills_slot(fact) else None
 
 
 def _repeated_ended_fact(
-    matched: MatchedFact, ended: Sequence[Candidate], since: datetime, rules: TurnRules
+    matched: MatchedFact, held: Sequence[Candidate], since: datetime, rules: TurnRules
 ) -> Candidate | None:
     """The ended fact that a statement repeats: it held then, or began next; None where an open fact did."""
     fact = matched.fact
+    open_facts = (known for known in matched.candidates if known.status != "ended")
+    if any(known.content_hash == fact.content_hash and known.true_from <= since for known in open_facts):
+        return None
     comparable = [
         known
-        for known in ended
+        for known in held
         if not (subjects_differ(fact, known, rules.user_names) or _tells_other_event(fact, known, rules))
     ]
     alike = [known for known in comparable if known.content_hash == fact.content_hash] or [
@@ -197,11 +196,7 @@ def _repeated_ended_fact(
         for known in comparable
         if known.similarity > rules.thresholds.duplicate and texts_equivalent(fact.text, known.text)
     ]
-    open_facts = (known for known in matched.candidates if known.status != "ended")
-    if any(known.content_hash == fact.content_hash and known.true_from <= since for known in open_facts):
-        return None
-    held = (known for known in alike if since < (known.true_to or _NEVER))
-    return min(held, key=lambda known: (known.true_from > since, known.true_from), default=None)
+    return min(alike, key=lambda known: (known.true_from > since, known.true_from), default=None)
 
 
 def candidate_query(embedded: EmbeddedFact, rules: TurnRules) -> CandidateQuery:
@@ -233,54 +228,43 @@ def conflicting_facts(matched: MatchedFact, rules: TurnRules) -> tuple[Candidate
 
 
 def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[MatchedFact, ...]:
-    """The facts of a turn, each with the earlier facts that it may conflict with as further candidates.
+    """The facts of a turn, each with the earlier facts as further candidates that may be corrected by it.
 
-    An earlier fact has the `provisional_fact_id` of its place.
+    Mostly facts of one turn are true together, however alike they are ("a dog and a cat"): asking about all of them
+    would take an LLM call for nearly every turn. An earlier fact has the `provisional_fact_id` of its place.
     """
     if len(envelope.facts) == 1:
         return envelope.facts
     earlier: list[tuple[Candidate, Vector]] = []
     facts: list[MatchedFact] = []
     for place, matched in enumerate(envelope.facts):
-        fact = matched.fact
-        candidates = [
-            known.model_copy(update={"similarity": _rounded_similarity(matched.vector, vector)})
-            for known, vector in earlier[-MAX_EARLIER_FACTS:]
-            if _may_conflict(fact, known, rules)
-        ]
-        facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *candidates)}))
+        fact, candidates = matched.fact, list(matched.candidates)
+        for known, vector in earlier[-MAX_EARLIER_FACTS:]:
+            if (
+                fact.action_hint != "new"
+                or (fact.key == known.key and (fact.key is None or known.single_valued or rules.holds_one(fact)))
+                or fact.content_hash == known.content_hash
+                or "negation" in differences(fact.text, known.text)
+            ):
+                is_comparable = matched.vector.model == vector.model
+                similarity = cosine_similarity(matched.vector.values, vector.values) if is_comparable else 0.0
+                bounded = round(max(-1.0, min(1.0, similarity)), 4)
+                candidates.append(known.model_copy(update={"similarity": bounded}))
+        facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))
         fact_id = provisional_fact_id(envelope.owner, envelope.source_id, place)
         earlier.append((stated_candidate(matched, envelope, rules, fact_id=fact_id), matched.vector))
     return tuple(facts)
 
 
-def _may_conflict(fact: ExtractedFact, earlier: Candidate, rules: TurnRules) -> bool:
-    """Whether two facts of one turn may be a change of mind.
-
-    Mostly facts of one turn are true together, however alike they are ("a dog and a cat"): asking about all of them
-    would take an LLM call for nearly every turn.
-    """
-    return (
-        fact.action_hint != "new"
-        or (fact.key == earlier.key and (fact.key is None or earlier.single_valued or rules.holds_one(fact)))
-        or fact.content_hash == earlier.content_hash
-        or "negation" in differences(fact.text, earlier.text)
-    )
-
-
-def _rounded_similarity(one: Vector, other: Vector) -> float:
-    if one.model != other.model:
-        return 0.0
-    return round(max(-1.0, min(1.0, cosine_similarity(one.values, other.values))), 4)
-
-
 def stated_candidate(matched: MatchedFact, turn: MatchedFacts, rules: TurnRules, **fields: Any) -> Candidate:
-    """A statement of a turn as a candidate, with its times and its first confidence."""
+    """A statement of a turn as a candidate, with its times, its authority and its first confidence."""
+    own_authority: Authority = "human" if turn.immutable else "extracted"
     return known_candidate(
         matched.fact,
         confidence=statement_confidence(matched, rules.policy),
         true_from=matched.holds_since(turn.occurred_at),
         said_at=matched.said_at(turn.occurred_at),
+        authority=own_authority if matched.original is None else matched.original.authority,
         **fields,
     )
 
@@ -368,15 +352,21 @@ class TurnState:
                 if event.overwrite != "merge" or self.facts_of(said_by).issuperset(event.affected_ids):
                     self._said_by[fact.fact_id] = said_by
                 self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
+                ends = [moved.ended_at for moved in event.moved_ends if moved.fact_id == fact.fact_id]
+                if isinstance(event, FactAdded) and event.ended_at is not None:  # history has ended when it comes
+                    ends.append(event.ended_at)
+                status = "pending_confirmation" if isinstance(event, FactPending) else "active"
+                has_ended = ends and ends[-1] is not None
                 self._facts[fact.fact_id] = known_candidate(
                     fact,
                     fact_id=fact.fact_id,
                     confidence=fact.confidence,
                     true_from=fact.true_from,
+                    true_to=ends[-1] if ends else None,
+                    status="ended" if has_ended else status,
                     said_at=fact.said_at,
                     authority=fact.authority,
                     metadata=fact.metadata or {},
-                    **_state_of_new(event, fact.fact_id),
                 )
         if provisional_id is not None:
             own = [event.new_fact.fact_id for event in events if event.new_fact]
@@ -384,13 +374,3 @@ class TurnState:
             if actual_id is None:
                 raise AssertionError(f"no statement leads to {events[0].event} alone")
             self._actual_ids[provisional_id] = actual_id
-
-
-def _state_of_new(event: MemoryEvent, fact_id: UUID) -> dict[str, Any]:
-    """The status of the fact that an event adds; history has ended when it comes."""
-    if isinstance(event, FactAdded) and event.ended_at is not None:
-        return {"status": "ended", "true_to": event.ended_at}
-    own_ends = [moved.ended_at for moved in event.moved_ends if moved.fact_id == fact_id]
-    if own_ends and own_ends[-1] is not None:
-        return {"status": "ended", "true_to": own_ends[-1]}
-    return {"status": "pending_confirmation" if isinstance(event, FactPending) else "active"}

@@ -135,7 +135,7 @@ class ResolveStage:
         envelope = await self.turns.candidates.add(envelope, named, rules)
         envelope = with_subject_relations(envelope, named) if named else envelope
         thresholds, now = self.settings.thresholds_for(self.embedding_model, envelope.overrides), self.clock()
-        decision = await self.turns.decider.decide(
+        events, step = await self.turns.decider.decide(
             envelope,
             rules,
             thresholds,
@@ -144,13 +144,13 @@ class ResolveStage:
             named=named,
             names=names,
         )
-        metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(decision.step.dropped))
-        metrics.REPROMPTS.labels(purpose="resolve").inc(decision.step.reprompts)
-        metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in decision.events))
-        named = named and named.answered(decision.answers)
-        events = await self.close_lapsed(envelope, decision.events, now)
+        metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(step.dropped))
+        metrics.REPROMPTS.labels(purpose="resolve").inc(step.reprompts)
+        metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in events))
+        named = named and named.answered(step.answered_names)
+        events = await self.close_lapsed(envelope, events, now)
         named_events = await self.turns.linker.events_of_turn(envelope, named, events)
-        step = decision.step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
+        step = step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
             return self._end_commit(envelope, limit_end(hit), attempt, step)
         return commit_of(

@@ -6,6 +6,7 @@ from typing import Any
 from psycopg.sql import SQL
 
 from mnemolog.projections.queries import facts as profiles
+from mnemolog.schemas.facts import Original
 from mnemolog.streams import ends
 from mnemolog.streams.llm import evidence, shared_prompt
 from mnemolog.streams.resolution import classify, decide, events, guards, later_ends, overwrites
@@ -81,13 +82,10 @@ def merges_lose_announced_ends() -> PatchedPlaces:
     f"{DECISIONS}promotions.py::test_a_human_s_word_of_a_run_is_guarded_from_another_turn_of_the_run",
 )
 def a_promoted_human_word_is_ordinary() -> PatchedPlaces:
-    right = promote._statement
+    def ordinary(**given: Any) -> Original:
+        return Original(**given | {"authority": "extracted"})
 
-    def ordinary(*given: Any) -> Any:
-        found: Any = right(*given)
-        return found.model_copy(update={"original": found.original.model_copy(update={"authority": "extracted"})})
-
-    return [(promote, "_statement", ordinary)]
+    return [(promote, "Original", ordinary)]
 
 
 @fault(
