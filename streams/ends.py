@@ -5,9 +5,9 @@ the facts that an undo opens again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mnemolog.schemas.entities import KnownEntity
@@ -26,8 +26,11 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.schemas.stored import EndedFact, StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
-from mnemolog.streams.merges import candidate_of
+from mnemolog.streams.merges import candidate_of, known_candidate
 from mnemolog.streams.text.differences import EntityRelation, SubjectRelation, relate_names
+
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.facts import FactStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,7 @@ class EndRules:
     at: datetime
     policy: EffectivePolicy = field(default_factory=EffectivePolicy)
     user_names: tuple[str, ...] = ()
-    stays_ended: Callable[["Value"], bool] = lambda _: False
+    stays_ended: Callable[[Candidate], bool] = lambda _: False
     subject_of: Callable[[MemoryEvent], KnownEntity | None] = lambda _: None
     subjects: Mapping[UUID, KnownEntity | None] = field(default_factory=dict)
     parted: Mapping[UUID, UUID] = field(default_factory=dict)
@@ -73,46 +76,33 @@ def guard_against(verdict: Verdict, confidence: float, known: Candidate, policy:
     return "low_confidence" if confidence < DOUBTFUL_BELOW and is_known_surely else None
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A fact with its beginning and its confidence, when it was last said to hold, and the entity that it is about."""
-
-    fact_id: UUID
-    fact: ExtractedFact
-    true_from: datetime
-    last_said: datetime
-    confidence: float
-    subject: KnownEntity | None = None
-
-
 def values_of(
-    events: Sequence[MemoryEvent],
-    facts: Mapping[UUID, StoredFact],
-    subjects: Sequence[KnownEntity],
-    rules: EndRules,
-) -> dict[UUID, Value]:
-    """The known `facts`, about `subjects`, and the facts that the events add, by their ids.
+    events: Sequence[MemoryEvent], facts: Mapping[UUID, StoredFact], subjects: Sequence[KnownEntity], rules: EndRules
+) -> tuple[dict[UUID, Candidate], EndRules]:
+    """The known `facts` and those that the events add, by their ids; and the rules with the entities of all of them.
 
     A new fact is about the entity that its source names; else about the one entity of the facts whose place it takes
     under the same name.
     """
     about = {**subjects_by_fact(subjects), **rules.subjects}
-    values: dict[UUID, Value] = {}
-    for fact_id, known in facts.items():
-        last_said = max(known.true_from, known.state.last_confirmed_at or known.true_from)
-        confidence = known.state.confidence
-        values[fact_id] = Value(fact_id, known.fact, known.true_from, last_said, confidence, about.get(fact_id))
+    values = {fact_id: candidate_of(known) for fact_id, known in facts.items()}
     for event in events:
         if (fact := event.new_fact) is None:
             continue
-        subject = rules.subject_of(event)
+        fact_id, subject = fact.fact_id, rules.subject_of(event)
         if subject is None:
-            replaced = (fact_id for fact_id in event.affected_ids if fact_id in facts)
-            of_name = [fact_id for fact_id in replaced if facts[fact_id].fact.subject == fact.subject]
-            found = {one.entity_id: one for fact_id in of_name if (one := about.get(fact_id)) is not None}
+            replaced = (known_id for known_id in event.affected_ids if known_id in facts)
+            of_name = [known_id for known_id in replaced if facts[known_id].fact.subject == fact.subject]
+            found = {one.entity_id: one for known_id in of_name if (one := about.get(known_id)) is not None}
             subject = next(iter(found.values())) if len(found) == 1 else None
-        values[fact.fact_id] = Value(fact.fact_id, fact, fact.true_from, fact.true_from, fact.confidence, subject)
-    return values
+        about[fact_id] = subject
+        values[fact_id] = known_candidate(fact, fact_id=fact_id, confidence=fact.confidence, true_from=fact.true_from)
+    return values, replace(rules, subjects=about)
+
+
+def last_held(known: Candidate) -> datetime:
+    """When a known fact was last said to hold: a plan not before it begins."""
+    return max(known.true_from, known.said_at or known.true_from)
 
 
 def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID, datetime]]:
@@ -158,7 +148,10 @@ def is_new_version(event: MemoryEvent) -> bool:
 
 
 def slot_relation(
-    one: ExtractedFact, other: ExtractedFact, rules: EndRules, entities: EntityRelation | None = None
+    one: ExtractedFact | Candidate,
+    other: ExtractedFact | Candidate,
+    rules: EndRules,
+    entities: EntityRelation | None = None,
 ) -> SubjectRelation:
     """Whether `other` is a value of the slot of `one`: of the same subject for certain, perhaps, or not at all.
 
@@ -170,31 +163,31 @@ def slot_relation(
     return relate_names(one.subject, other.subject, entities, rules.user_names)
 
 
-def values_relation(one: Value, other: Value, rules: EndRules) -> SubjectRelation:
+def values_relation(one: Candidate, other: Candidate, rules: EndRules) -> SubjectRelation:
     """As `slot_relation`, by the entities that both are about."""
-    return slot_relation(one.fact, other.fact, rules, _entities(one, other))
+    return slot_relation(one, other, rules, _entities(one, other, rules))
 
 
-def _entities(one: Value, other: Value) -> EntityRelation | None:
+def _entities(one: Candidate, other: Candidate, rules: EndRules) -> EntityRelation | None:
     """The relation of their entities; a possible twin counts as another entity until somebody says more."""
-    found = entity_relation(one.subject, other.subject)
+    found = entity_relation(rules.subjects.get(one.fact_id), rules.subjects.get(other.fact_id))
     return "other" if found == "twin" else found
 
 
-def may_be_rivals(one: Value, other: Value, rules: EndRules) -> bool:
+def may_be_rivals(one: Candidate, other: Candidate, rules: EndRules) -> bool:
     """Whether both may be different values of one slot, or `other` is a later statement that `one` has ended."""
-    if one.true_from < other.true_from and tells_end_of(other.fact, one.fact):
-        return relate_names(one.fact.subject, other.fact.subject, _entities(one, other), rules.user_names) != "other"
-    return not same_value(one.fact, other.fact) and values_relation(one, other, rules) != "other"
+    if one.true_from < other.true_from and tells_end_of(other, one):
+        return relate_names(one.subject, other.subject, _entities(one, other, rules), rules.user_names) != "other"
+    return not same_value(one, other) and values_relation(one, other, rules) != "other"
 
 
-def same_value(one: ExtractedFact, other: ExtractedFact | Candidate) -> bool:
+def same_value(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate) -> bool:
     """Whether two facts without a term have one value, perhaps with other details."""
     is_lasting = one.valid_until is None and other.valid_until is None
     return is_lasting and one.value is not None and one.value == other.value
 
 
-def tells_end_of(one: ExtractedFact, other: ExtractedFact) -> bool:
+def tells_end_of(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate) -> bool:
     """Whether a fact only states an end, and states it of the value of the other fact, under the same key."""
     is_end = one.action_hint == "retract" and other.action_hint != "retract"
     return is_end and one.key is not None and one.key == other.key and same_value(one, other)
@@ -213,7 +206,7 @@ class _CommitEnds:
         ended: Sequence[EndedFact],
         known: Mapping[UUID, StoredFact],
         between: Mapping[UUID, Sequence[UUID]],
-        values: Mapping[UUID, Value],
+        values: Mapping[UUID, Candidate],
         rules: EndRules,
     ) -> None:
         self._rules, self._known, self._between, self._values = rules, known, between, values
@@ -230,7 +223,7 @@ class _CommitEnds:
         if event.moved_beginning is not None:  # then it ended the older values, unless one of them held after it
             fact_id, since = event.moved_beginning
             older, known = self._values_before(fact_id), self._values[fact_id]
-            is_refused = any(value.last_said >= since or not self._may_end(known, value) for value in older)
+            is_refused = any(last_held(value) >= since or not self._may_end(known, value) for value in older)
             moved = () if is_refused else tuple(self._ends_at(since, older, fact_id))
             event = event.model_copy(update={"true_from": None} if is_refused else {"moved_ends": moved})
         elif isinstance(event, FactAdded):
@@ -292,10 +285,10 @@ class _CommitEnds:
             for ended_at, ender, ended_by in sorted(ends, key=lambda end: end[:2])[:1]:
                 yield MovedEnd(fact_id=heir, ender=ender, ended_at=ended_at, ended_by=ended_by)
 
-    def _values_before(self, fact_id: UUID) -> list[Value]:
+    def _values_before(self, fact_id: UUID) -> list[Candidate]:
         """The values that a fact had ended, and the other values of its slot that ended before it began."""
         value = self._values[fact_id]
-        if value.fact.valid_until is not None:
+        if value.valid_until is not None:
             return []
         ended = [self._values[known] for known, by in self._enders.items() if by == fact_id and known in self._values]
         before = [self._values[known] for known in self._between.get(fact_id, ()) if known in self._values]
@@ -308,25 +301,25 @@ class _CommitEnds:
             known = self._values.get(fact_id)
             if known is None or event.new_fact is None or known.true_from <= since:
                 continue
-            if event.overwrite == "merge" or same_value(known.fact, event.new_fact):
+            if event.overwrite == "merge" or same_value(known, event.new_fact):
                 new = self._values[event.new_fact.fact_id]
                 before = self._values_before(fact_id)
-                older = (value for value in before if value.last_said < since and self._may_end(new, value))
+                older = (value for value in before if last_held(value) < since and self._may_end(new, value))
                 yield from self._ends_at(since, older, new.fact_id)
 
-    def _may_end(self, value: Value, older: Value) -> bool:
+    def _may_end(self, value: Candidate, older: Candidate) -> bool:
         """Whether a value ends another value without a question."""
-        return not same_value(older.fact, value.fact) and self._takes_place(value, older)
+        return not same_value(older, value) and self._takes_place(value, older)
 
-    def _takes_place(self, value: Value, older: Value) -> bool:
+    def _takes_place(self, value: Candidate, older: Candidate) -> bool:
         """Whether a value is certainly of the slot of an older one, and no guard keeps it from ending that."""
         if values_relation(older, value, self._rules) != "same":
             return False
-        stored = self._known.get(older.fact_id)
-        guarded = stored and guard_against("REPLACE", value.confidence, candidate_of(stored), self._rules.policy)
-        return guarded is None
+        if older.fact_id not in self._known:
+            return True
+        return guard_against("REPLACE", value.confidence, older, self._rules.policy) is None
 
-    def _ends_at(self, since: datetime, values: Iterable[Value], ended_by: UUID) -> Iterator[MovedEnd]:
+    def _ends_at(self, since: datetime, values: Iterable[Candidate], ended_by: UUID) -> Iterator[MovedEnd]:
         """The values that were known to hold until after `since` end then."""
         for value in values:
             stored = self._known.get(value.fact_id)
@@ -354,14 +347,14 @@ class _CommitEnds:
             value
             for fact_id in dict.fromkeys((*followed, *ended))
             if (value := self._values.get(fact_id)) is not None
-            and value.last_said < since
-            and value.fact.valid_until is None
+            and last_held(value) < since
+            and value.valid_until is None
             and self._may_end(self._values[event.fact.fact_id], value)
         ]
         moved = tuple(self._ends_at(since, older, event.fact.fact_id))
         return event.model_copy(update={"moved_ends": moved}) if moved else event
 
-    def _moved_end(self, value: Value, event: MemoryEvent, siblings: Sequence[Value]) -> MovedEnd:
+    def _moved_end(self, value: Candidate, event: MemoryEvent, siblings: Sequence[Candidate]) -> MovedEnd:
         """The fact ends at the first end that is left, if there is one; `siblings` are all facts that are freed.
 
         It is unresolved beside another fact that may be a value of its slot at the same time.
@@ -377,7 +370,7 @@ class _CommitEnds:
         left_out = self._closed | {sibling.fact_id for sibling in siblings}
         known_rivals = (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in left_out)
         is_open = ended_at is None or ended_at > self._rules.at
-        rivals: list[Value] = []
+        rivals: list[Candidate] = []
         for fact_id in dict.fromkeys((*doubtful, *event.successor_ids, *known_rivals)) if is_open else ():
             other, stored = self._values.get(fact_id), self._known.get(fact_id)
             if other is None or fact_id in (value.fact_id, ended_by):
@@ -398,7 +391,7 @@ class _CommitEnds:
         )
 
     def _ends_left(
-        self, value: Value, event: MemoryEvent, siblings: Sequence[Value]
+        self, value: Candidate, event: MemoryEvent, siblings: Sequence[Candidate]
     ) -> Iterator[tuple[datetime, UUID | None]]:
         """When, and by which fact, it ends.
 
@@ -421,12 +414,12 @@ class _CommitEnds:
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
         rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
         for taker in (*takers, *rivals):
-            is_version = taker in takers and is_new_version(event) and taker.fact.action_hint != "retract"
-            is_later = taker.fact.valid_until is None and taker.true_from > value.true_from
+            is_version = taker in takers and is_new_version(event) and taker.action_hint != "retract"
+            is_later = taker.valid_until is None and taker.true_from > value.true_from
             if is_later and (is_version or self._takes_place(taker, value)):
                 yield taker.true_from, taker.fact_id
 
-    def _stood_beside(self, value: Value, other: Value) -> bool:
+    def _stood_beside(self, value: Candidate, other: Candidate) -> bool:
         """Whether both held at once before a fact ended them, or one adds to the other."""
         one, two = self._ended.get(value.fact_id), self._ended.get(other.fact_id)
         if one is None or two is None:
@@ -434,27 +427,7 @@ class _CommitEnds:
         return (one.was_open and two.was_open) or two.fact_id in one.related_ids
 
 
-class StoredFactReader(Protocol):
-    """Reads known facts. Each call is one round trip, and waits while Postgres is unavailable."""
-
-    async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
-        """The known facts among `fact_ids`, whatever their scope and status."""
-
-    async def subjects_of(self, fact_ids: Sequence[UUID]) -> Sequence[KnownEntity]:
-        """The entities that these facts are about, each with its facts among them (`subject_of`)."""
-
-
-class EndedFactReader(StoredFactReader, Protocol):
-    """Reads which facts were ended by which."""
-
-    async def ended_facts(self, fact_ids: Sequence[UUID]) -> Sequence[EndedFact]:
-        """The facts that were true until a fact of `fact_ids`, or a fact merged into it, ended them."""
-
-    async def values_before(self, fact_id: UUID, since: datetime) -> Sequence[UUID]:
-        """The other facts of its key that held at `since` or began since then, and ended before it began."""
-
-
-async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rules: EndRules) -> tuple[MemoryEvent, ...]:
+async def move_ends(events: Sequence[MemoryEvent], reader: "FactStore", rules: EndRules) -> tuple[MemoryEvent, ...]:
     """The events of one commit, with the ends that they move; nothing is read where no ender changes."""
     disbelieved = [fact_id for event in events for fact_id in event.disbelieved_ids]
     moved = dict(begun for event in events for begun in moved_beginnings(event, rules))
@@ -472,20 +445,13 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
     for others in between.values():
         needed |= dict.fromkeys(others)
     facts, subjects = await reader.facts(tuple(needed)), await reader.subjects_of(tuple(needed))
-    values = values_of(events, facts, subjects, rules)
+    values, rules = values_of(events, facts, subjects, rules)
     commit = _CommitEnds(events, ended=ended, known=facts, between=between, values=values, rules=rules)
     return tuple(map(commit.apply, events))
 
 
-class RivalReader(StoredFactReader, Protocol):
-    """Reads which facts came after facts that have ended."""
-
-    async def values_since(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[UUID]]:
-        """By fact, the active facts of its key that were not active when it was closed, or became so since."""
-
-
 async def mark_unresolved(
-    events: Sequence[MemoryEvent], reader: RivalReader, rules: EndRules
+    events: Sequence[MemoryEvent], reader: "FactStore", rules: EndRules
 ) -> tuple[MemoryEvent, ...]:
     """The events of an undo or a change of entities, in which a restored value beside a newer value is unresolved."""
     undone = [event for event in events if isinstance(event, RestoringEvent)]
@@ -500,7 +466,7 @@ async def mark_unresolved(
         return tuple(events)
     needed = tuple({*newer, *(other for others in newer.values() for other in others)})
     facts = await reader.facts(needed)
-    values = values_of((), facts, await reader.subjects_of(needed), rules)
+    values, rules = values_of((), facts, await reader.subjects_of(needed), rules)
     beside: dict[UUID, tuple[UUID, ...]] = {}
     for fact_id, others in newer.items():
         beside[fact_id] = tuple(

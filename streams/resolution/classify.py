@@ -16,9 +16,9 @@ from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Guard
 from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector, cosine_similarity
-from mnemolog.streams.ends import heirs, same_value
+from mnemolog.streams.ends import heirs, last_held, same_value
 from mnemolog.streams.merges import known_candidate
-from mnemolog.streams.resolution.guards import StatementContext, is_plan, last_held, predates, statement_confidence
+from mnemolog.streams.resolution.guards import StatementContext, is_plan, predates, statement_confidence
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import differences, same_terms, subjects_differ, texts_equivalent
 from mnemolog.streams.text.tokens import words_of

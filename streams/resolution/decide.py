@@ -31,10 +31,8 @@ from mnemolog.streams.resolution.events import (
     snapshots,
 )
 from mnemolog.streams.resolution.guards import GUARD_REASONS, is_late_news, predates
-from mnemolog.streams.resolution.late_statements import add_as_history, add_obsolete, apply_to_ended
-from mnemolog.streams.resolution.later_ends import events_of_denied, guarded_ends, with_later_ends
-from mnemolog.streams.resolution.overwrites import apply_overwrite
-from mnemolog.streams.resolution.retry_conflicts import retry_events
+from mnemolog.streams.resolution.overwrites import add_as_history, add_obsolete, apply_overwrite, apply_to_ended
+from mnemolog.streams.resolution.questions import events_of_denied, guarded_ends, retry_events, with_later_ends
 
 _OF_ONE_SUBJECT: Final = frozenset({"KEEP", *OVERWRITE_OF_VERDICT})
 """Verdicts that may only concern facts of one subject: the other verdicts say that both facts hold."""

@@ -21,7 +21,7 @@ from mnemolog.schemas.facts import (
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.schemas.stored import PendingCase
-from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, guard_against
+from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, guard_against, last_held
 from mnemolog.streams.merges import fill_one_slot
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import compare_subjects
@@ -242,8 +242,3 @@ def next_version_start(
     )
     first = min(beginnings, default=None)
     return None if first is None else (first[0], first[2])
-
-
-def last_held(known: Candidate) -> datetime:
-    """When a known fact was last said to hold: a plan not before it begins."""
-    return max(known.true_from, known.said_at or known.true_from)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from mnemolog.schemas.command import Import, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
@@ -9,7 +10,9 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage, exceeded_turn_size
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.resolution.ports import Reservations
+
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.turns import LimitReservations
 
 
 class LimitEnforcer:
@@ -22,7 +25,7 @@ class LimitEnforcer:
     Without `reserves` nothing is written: a turn is only checked, and does not count.
     """
 
-    def __init__(self, reservations: Reservations, *, reserves: bool = True) -> None:
+    def __init__(self, reservations: "LimitReservations", *, reserves: bool = True) -> None:
         self._reservations = reservations
         self._check = reservations.reserve if reserves else reservations.check
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from itertools import chain, repeat
 from time import perf_counter
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from mnemolog.schemas.entities import KnownEntity
@@ -51,11 +52,17 @@ from mnemolog.streams.resolution.events import (
     NoDecision,
     statement_context,
 )
-from mnemolog.streams.resolution.later_ends import is_said_before, split_later_ends
-from mnemolog.streams.resolution.ports import Lookups
-from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry, with_facts_beside
+from mnemolog.streams.resolution.questions import (
+    conflicts_to_retry,
+    is_said_before,
+    split_later_ends,
+    with_facts_beside,
+)
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import USER_WORDS
+
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.facts import FactStore
 
 
 def number_turn(
@@ -186,7 +193,7 @@ class PreparedTurn:
 class TurnDecider:
     """Decides turns by their candidates, and by what else `lookups` knows."""
 
-    lookups: Lookups
+    lookups: "FactStore"
     llm_decider: LlmDecider
 
     async def decide(

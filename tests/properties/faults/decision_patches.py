@@ -9,7 +9,7 @@ from mnemolog.projections.queries import facts as profiles
 from mnemolog.schemas.facts import Original
 from mnemolog.streams import ends
 from mnemolog.streams.llm import evidence, shared_prompt
-from mnemolog.streams.resolution import classify, decide, events, guards, later_ends, overwrites
+from mnemolog.streams.resolution import classify, decide, events, guards, overwrites, questions
 from mnemolog.streams.resolution.events import EventBuilder
 from mnemolog.streams.stages import promote
 from mnemolog.streams.text import differences
@@ -26,7 +26,7 @@ def _unguarded(guard: str, *verdicts: str) -> list[tuple[Any, str, Any]]:
         found = guards.clear(verdict, targets, *rest, **more)
         return _cleared(targets) if found == guard and verdict in verdicts else found
 
-    return [(module, "clear", clear) for module in (events, later_ends)]
+    return [(module, "clear", clear) for module in (events, questions)]
 
 
 @fault(
@@ -163,8 +163,8 @@ def capitals_of_names_do_not_count() -> PatchedPlaces:
     f"{UNIT}clearance.py::test_each_guard_stands_on_each_way",
 )
 def later_ends_look_at_no_subject() -> PatchedPlaces:
-    related = (later_ends, "relate_subjects", lambda *_: "same")
-    return [related, *(place for place in _unguarded("other_subject", "RETRACT", "EXPIRE") if place[0] is later_ends)]
+    related = (questions, "relate_subjects", lambda *_: "same")
+    return [related, *(place for place in _unguarded("other_subject", "RETRACT", "EXPIRE") if place[0] is questions)]
 
 
 @fault(

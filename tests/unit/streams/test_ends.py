@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import UUID
 
 import pytest
@@ -104,7 +104,7 @@ class Teller:
         if of is not None and fact_id is not None:
             self.projection.subjects[fact_id] = of
         rules = EndRules(at=told.decided_at, subject_of=lambda _: of)
-        events = asyncio.run(move_ends(told.events, MemoryReader(self.projection), rules))
+        events = asyncio.run(move_ends(told.events, cast("Any", MemoryReader(self.projection)), rules))
         self.projection.append(told.model_copy(update={"events": events}))
         return fact_id
 

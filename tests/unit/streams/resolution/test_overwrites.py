@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
@@ -294,7 +294,7 @@ def replaced(*targets: UUID, **fields: Any) -> MemoryEvent:
 
 
 async def closed(events: Sequence[MemoryEvent], challenges: Mapping[UUID, tuple[UUID, ...]]) -> list[UUID | None]:
-    every = await HeldOverwriteCloser(KnownChallenges(challenges))(ENVELOPE, events, TODAY)
+    every = await HeldOverwriteCloser(cast("Any", KnownChallenges(challenges)))(ENVELOPE, events, TODAY)
     assert every[: len(events)] == tuple(events)
     rejections = every[len(events) :]
     assert [event.ordinal for event in rejections] == list(range(len(events), len(every)))
@@ -313,9 +313,9 @@ async def test_it_is_closed_with_the_last_of_what_it_challenges() -> None:
 
 async def test_nothing_is_asked_where_nothing_ends() -> None:
     known = KnownChallenges({HELD: (ROME,)})
-    assert await HeldOverwriteCloser(known)(ENVELOPE, [], TODAY) == ()
+    assert await HeldOverwriteCloser(cast("Any", known))(ENVELOPE, [], TODAY) == ()
     announced = an_event(FactExpired, targets=(ROME,), ended_at=NEXT_YEAR)
-    assert await HeldOverwriteCloser(known)(ENVELOPE, [announced], TODAY) == (announced,)
+    assert await HeldOverwriteCloser(cast("Any", known))(ENVELOPE, [announced], TODAY) == (announced,)
     assert known.asked == []
 
 

@@ -14,7 +14,7 @@ from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.resolution.classify import Conflict, New
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.events import Judgement, LlmDecision, NoDecision
-from mnemolog.streams.resolution.retry_conflicts import (
+from mnemolog.streams.resolution.questions import (
     MAX_RETRIED_CONFLICTS,
     conflicts_to_retry,
     with_facts_beside,
