@@ -120,13 +120,6 @@ def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID
         yield from ((target, fact.true_from) for target in event.named_ids if target != fact.fact_id)
 
 
-def weighed_ids(event: MemoryEvent) -> Sequence[UUID]:
-    """The known facts that a late value was compared with: it may end them earlier than was known."""
-    if not isinstance(event, FactAdded) or event.ended_at is None:
-        return ()
-    return [weighed.fact_id for weighed in event.decision.candidates]
-
-
 def has_ended(stored: StoredFact) -> bool:
     """Whether it was true until a time; what was deleted, merged or never confirmed was not."""
     state = stored.state
@@ -224,7 +217,7 @@ class _CommitEnds:
             fact_id, since = event.moved_beginning
             older, known = self._values_before(fact_id), self._values[fact_id]
             is_refused = any(last_held(value) >= since or not self._may_end(known, value) for value in older)
-            moved = () if is_refused else tuple(self._ends_at(since, older, fact_id))
+            moved = () if is_refused else tuple(self._ends_at(since, known, older))
             event = event.model_copy(update={"true_from": None} if is_refused else {"moved_ends": moved})
         elif isinstance(event, FactAdded):
             event = self._with_end_of_older(event)
@@ -303,9 +296,7 @@ class _CommitEnds:
                 continue
             if event.overwrite == "merge" or same_value(known, event.new_fact):
                 new = self._values[event.new_fact.fact_id]
-                before = self._values_before(fact_id)
-                older = (value for value in before if last_held(value) < since and self._may_end(new, value))
-                yield from self._ends_at(since, older, new.fact_id)
+                yield from self._ends_at(since, new, self._values_before(fact_id))
 
     def _may_end(self, value: Candidate, older: Candidate) -> bool:
         """Whether a value ends another value without a question."""
@@ -319,14 +310,17 @@ class _CommitEnds:
             return True
         return guard_against("REPLACE", value.confidence, older, self._rules.policy) is None
 
-    def _ends_at(self, since: datetime, values: Iterable[Candidate], ended_by: UUID) -> Iterator[MovedEnd]:
-        """The values that were known to hold until after `since` end then."""
-        for value in values:
-            stored = self._known.get(value.fact_id)
-            known_end = value.true_from if stored is None else stored.state.true_to or value.true_from
-            ender = self._enders.get(value.fact_id) or self._known[value.fact_id].state.superseded_by
+    def _ends_at(self, since: datetime, value: Candidate, older: Iterable[Candidate]) -> Iterator[MovedEnd]:
+        """The older values that a value ends at `since`: which were known to hold until later, and not said since."""
+        for one in older:
+            if last_held(one) >= since or not self._may_end(value, one):
+                continue
+            stored = self._known.get(one.fact_id)
+            known_end = one.true_from if stored is None else stored.state.true_to or one.true_from
+            ender = self._enders.get(one.fact_id) or self._known[one.fact_id].state.superseded_by
             if since < known_end:
-                yield MovedEnd(fact_id=value.fact_id, ender=ender or ended_by, ended_at=since, ended_by=ended_by)
+                by = value.fact_id
+                yield MovedEnd(fact_id=one.fact_id, ender=ender or by, ended_at=since, ended_by=by)
 
     def _with_end_of_older(self, event: FactAdded) -> FactAdded:
         """A late value of a slot ends older values that are known to have ended later and were not said since.
@@ -341,17 +335,14 @@ class _CommitEnds:
         if event.fact.valid_until is not None:
             return event
         followed = (fact_id for fact_id, ender in self._enders.items() if ender == event.ended_by)
-        weighed = (fact_id for fact_id in weighed_ids(event) if fact_id in self._known)
-        ended = (fact_id for fact_id in weighed if has_ended(self._known[fact_id]))
+        weighed = (one.fact_id for one in event.decision.candidates)
+        ended = (fact_id for fact_id in weighed if fact_id in self._known and has_ended(self._known[fact_id]))
         older = [
             value
             for fact_id in dict.fromkeys((*followed, *ended))
-            if (value := self._values.get(fact_id)) is not None
-            and last_held(value) < since
-            and value.valid_until is None
-            and self._may_end(self._values[event.fact.fact_id], value)
+            if (value := self._values.get(fact_id)) is not None and value.valid_until is None
         ]
-        moved = tuple(self._ends_at(since, older, event.fact.fact_id))
+        moved = tuple(self._ends_at(since, self._values[event.fact.fact_id], older))
         return event.model_copy(update={"moved_ends": moved}) if moved else event
 
     def _moved_end(self, value: Candidate, event: MemoryEvent, siblings: Sequence[Candidate]) -> MovedEnd:
@@ -439,7 +430,9 @@ async def move_ends(events: Sequence[MemoryEvent], reader: "FactStore", rules: E
     between = {fact_id: await reader.values_before(fact_id, since) for fact_id, since in moved.items()}
     needed = dict.fromkeys(enders)
     for event in events:
-        needed |= dict.fromkeys((*event.named_ids, *weighed_ids(event)))
+        needed |= dict.fromkeys(event.named_ids)
+        if isinstance(event, FactAdded) and event.ended_at is not None:  # it may end what it was compared with
+            needed |= dict.fromkeys(one.fact_id for one in event.decision.candidates)
     for known in ended:
         needed |= dict.fromkeys((known.fact_id, *known.rival_ids, *known.later_ids))
     for others in between.values():

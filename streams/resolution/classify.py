@@ -3,7 +3,7 @@
 A fact is compared with known facts, with earlier facts of its turn, and with what the turn's decisions made of both.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -273,26 +273,22 @@ class TurnState:
     """What a turn's decisions so far did to known facts, and which facts the turn added.
 
     `confirmed_ids` are the facts whose confidence the turn may not raise (again), `held_back` its own pending
-    overwrites, `version_starts` the starts of the versions before a fact.
+    overwrites, `version_starts` the starts of the versions before a fact. `said_by` has the facts that the turn added,
+    but for merges with known facts, each with the source that it was promoted from, if it was.
     """
 
     def __init__(self, version_starts: Mapping[UUID, tuple[datetime, ...]]) -> None:
         self.confirmed_ids: set[UUID] = set()
         self.held_back: dict[UUID, FactPending] = {}
-        self._said_by: dict[UUID, str | None] = {}
+        self.said_by: dict[UUID, str | None] = {}
         self.version_starts = dict(version_starts)
         self._actual_ids: dict[UUID, UUID] = {}
         self._facts: dict[UUID, Candidate] = {}
         self._ended_ids: set[UUID] = set()
 
-    @property
-    def own_ids(self) -> Collection[UUID]:
-        """The facts that the turn added, but for merges with known facts."""
-        return self._said_by.keys()
-
     def facts_of(self, source_id: str | None) -> frozenset[UUID]:
-        """The `own_ids` that were promoted from a source, or with None that the turn itself said."""
-        return frozenset(fact_id for fact_id, said_by in self._said_by.items() if said_by == source_id)
+        """The facts of the turn that were promoted from a source, or with None that the turn itself said."""
+        return frozenset(fact_id for fact_id, said_by in self.said_by.items() if said_by == source_id)
 
     def current_fact(self, candidate: Candidate) -> Candidate:
         """What a candidate is by now."""
@@ -350,7 +346,7 @@ class TurnState:
             if (fact := event.new_fact) is not None:
                 said_by = event.promoted_from.source_id if event.promoted_from else None
                 if event.overwrite != "merge" or self.facts_of(said_by).issuperset(event.affected_ids):
-                    self._said_by[fact.fact_id] = said_by
+                    self.said_by[fact.fact_id] = said_by
                 self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
                 ends = [moved.ended_at for moved in event.moved_ends if moved.fact_id == fact.fact_id]
                 if isinstance(event, FactAdded) and event.ended_at is not None:  # history has ended when it comes

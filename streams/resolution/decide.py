@@ -29,6 +29,7 @@ from mnemolog.streams.resolution.events import (
     NoDecision,
     repetition_events,
     snapshots,
+    statement_context,
 )
 from mnemolog.streams.resolution.guards import GUARD_REASONS, is_late_news, predates
 from mnemolog.streams.resolution.overwrites import add_as_history, add_obsolete, apply_overwrite, apply_to_ended
@@ -48,7 +49,17 @@ def decide(
     state = TurnState(context.version_starts)
     made: list[MemoryEvent] = []
     for place, classification in enumerate(classifications):
-        builder = EventBuilder.of_statement(classification.matched, context, state, ordinal=len(made))
+        matched = classification.matched
+        builder = EventBuilder(
+            context=context,
+            state=state,
+            ordinal=len(made),
+            fact=matched.fact,
+            statement_context=statement_context(matched, context),
+            vector=matched.vector,
+            candidates=tuple(map(state.current_fact, matched.candidates)),
+            original=matched.original,
+        )
         of_place = [one for one in judgements if one.question.place == place]
         ends = guarded_ends(builder, of_place)
         answer = next((one.answer for one in of_place if one.question.known is None), None)

@@ -138,21 +138,6 @@ class EventBuilder:
     original: Original | None = None
     known_id: UUID | None = None
 
-    @classmethod
-    def of_statement(
-        cls, matched: MatchedFact, context: DecisionContext, state: TurnState, ordinal: int
-    ) -> "EventBuilder":
-        return cls(
-            context=context,
-            state=state,
-            ordinal=ordinal,
-            fact=matched.fact,
-            statement_context=statement_context(matched, context),
-            vector=matched.vector,
-            candidates=tuple(map(state.current_fact, matched.candidates)),
-            original=matched.original,
-        )
-
     @property
     def statement(self) -> Statement:
         return Statement(text=self.fact.text, excerpt=self.fact.excerpt)
@@ -248,22 +233,13 @@ class EventBuilder:
         end = next_version_start(newer, self.statement_context.true_from, self.state.version_starts)
         return self.added(decision, **({"ended_at": end[0], "ended_by": end[1]} if end else {}))
 
-    def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
-        return FactSkipped(
-            **self.event_fields(decision),
-            target=known.fact_id,
-            statement=self.statement,
-            true_from=self.earlier_beginning(known),
-            of_ended=known.status == "ended",
-        )
+    def repetition_fields(self, known: Candidate, decision: Decision) -> dict[str, Any]:
+        """The fields of the event of a repetition."""
+        fields = {"target": known.fact_id, "statement": self.statement, "true_from": self.earlier_beginning(known)}
+        return self.event_fields(decision) | fields
 
-    def confirmed(self, known: Candidate, decision: Decision) -> FactConfirmed:
-        return FactConfirmed(
-            **self.event_fields(decision),
-            target=known.fact_id,
-            statement=self.statement,
-            true_from=self.earlier_beginning(known),
-        )
+    def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
+        return FactSkipped(**self.repetition_fields(known, decision), of_ended=known.status == "ended")
 
     def earlier_beginning(self, known: Candidate) -> datetime | None:
         """Since when an active or ended fact is true by this repetition, if that is earlier than was known."""
@@ -336,10 +312,6 @@ def snapshots(known_facts: Sequence[Candidate]) -> tuple[FactSnapshot, ...]:
     return tuple(FactSnapshot(**{name: getattr(known, name) for name in names}) for known in known_facts)
 
 
-_CONTRADICTED_BY_REPETITION: Final[frozenset[Overwrite]] = frozenset({"replace", "contradict", "retract"})
-"""Repeating the old value contradicts these pending overwrites; a pending expiry or merge it does not contradict."""
-
-
 def repetition_events(  # noqa: PLR0911 - one return a case
     builder: EventBuilder, known: Candidate, decision: Decision, *, raises_confidence: bool
 ) -> Sequence[MemoryEvent]:
@@ -360,14 +332,13 @@ def repetition_events(  # noqa: PLR0911 - one return a case
         then, active = replace(builder, ordinal=builder.ordinal + 1), known.model_copy(update={"status": "active"})
         return (confirm_pending(builder, case, cleared, decision), *_enriched(then, active, decision))
     if cleared:
-        return (builder.confirmed(known, decision.model_copy(update={"guard": cleared})),)
+        return (FactConfirmed(**builder.repetition_fields(known, decision.model_copy(update={"guard": cleared}))),)
     if rejections := rejections_of_challenges(builder, [known], decision):
-        stated = {"confirmed": known.fact_id, "statement": builder.statement}
-        stated |= {"true_from": builder.earlier_beginning(known)}
-        return (rejections[0].model_copy(update=stated), *rejections[1:])
+        fields = builder.repetition_fields(known, decision) | {"target": rejections[0].target}
+        return (PendingRejected(**fields, confirmed=known.fact_id), *rejections[1:])
     is_first = known.fact_id not in builder.state.confirmed_ids
     if raises_confidence and is_first and not is_resend(known, statement, rules):
-        return (builder.confirmed(known, decision),)
+        return (FactConfirmed(**builder.repetition_fields(known, decision)),)
     return (builder.skipped(known, decision),)
 
 
@@ -431,13 +402,18 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, cleared: Cleared, 
 def rejections_of_challenges(
     builder: EventBuilder, stated_again: Sequence[Candidate], decision: Decision
 ) -> Sequence[PendingRejected]:
-    """Rejects each earlier pending overwrite of known facts that the statement states again."""
+    """Rejects each earlier pending overwrite of known facts that the statement states again.
+
+    It contradicts that they have ended or never were true; a pending term or merge it does not contradict.
+    """
     challengers = dict.fromkeys(fact_id for known in stated_again for fact_id in known.challenged_by)
     cases = (builder.context.pending_cases.get(fact_id) for fact_id in builder.state.open_ids(challengers))
     contradicted = (
         case
         for case in cases
-        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.statement_context.said_at
+        if case
+        and case.action in ("replace", "contradict", "retract")
+        and case.said_at < builder.statement_context.said_at
         if case.authority != "human"
     )
     return [

@@ -83,14 +83,14 @@ class StatementContext:
         return self.confidence < DOUBTFUL_BELOW
 
 
-def confidence_of(fact: ExtractedFact, rules: EffectivePolicy) -> float:
-    """The first confidence of a fact: by how it was stated, or the same for all under the preset `cautious`."""
-    return CAUTIOUS_CONFIDENCE if rules.confidence == "cautious" else CONFIDENCE_OF_CERTAINTY[fact.certainty]
-
-
 def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
-    """The first confidence of a new fact; of a promoted fact its confidence in the scope that it comes from."""
-    return confidence_of(matched.fact, rules) if matched.original is None else matched.original.confidence
+    """The first confidence of a fact: by how it was stated, or the same for all under the preset `cautious`.
+
+    Of a promoted fact its confidence in the scope that it comes from.
+    """
+    if matched.original is not None:
+        return matched.original.confidence
+    return CAUTIOUS_CONFIDENCE if rules.confidence == "cautious" else CONFIDENCE_OF_CERTAINTY[matched.fact.certainty]
 
 
 def clear(  # noqa: PLR0911, PLR0917 - one return a guard

@@ -29,7 +29,7 @@ from mnemolog.schemas.events import (
     PendingRejected,
 )
 from mnemolog.schemas.facts import Candidate, MovedEnd
-from mnemolog.schemas.provenance import Decision, Guard
+from mnemolog.schemas.provenance import Decision, Guard, Verdict
 from mnemolog.streams.resolution.classify import Obsolete
 from mnemolog.streams.resolution.events import (
     EventBuilder,
@@ -136,16 +136,9 @@ def overwrite_events(
         action = "replace" if "ended_at" in fields else "contradict"
         return *called_off, ending(ConflictResolved, cleared, decision, target=known_id, action=action, **fields)
     fields |= {"fact": builder.new_fact(offset=offset)} if known_id is None else {"ended_by": known_id}
-    match verdict:
-        case "RETRACT":
-            last: MemoryEvent = ending(FactRetracted, cleared, decision, **fields)
-        case "EXPIRE":
-            last = ending(FactExpired, cleared, decision, **fields)
-        case _ if "ended_at" in fields:
-            last = ending(FactReplaced, cleared, decision, **fields)
-        case _:
-            last = ending(FactContradicted, cleared, decision, **fields)
-    return *called_off, last
+    kinds: dict[Verdict, Any] = {"RETRACT": FactRetracted, "EXPIRE": FactExpired}
+    kind = kinds.get(verdict, FactReplaced if "ended_at" in fields else FactContradicted)
+    return *called_off, ending(kind, cleared, decision, **fields)
 
 
 def target_end(builder: EventBuilder, llm_decision: LlmDecision, targets: Sequence[Candidate]) -> datetime:
@@ -244,7 +237,7 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
     if added_to:
         last = max(added_to, key=lambda known: known.true_to or statement.true_from)
         # The statement ended in favour of the fact that ended `last`: `move_ends` knows which fact that is.
-        ended_by = None if last.fact_id in builder.state.own_ids else last.fact_id
+        ended_by = None if last.fact_id in builder.state.said_by else last.fact_id
         reason = f"{reply.reason}; it adds to what has ended since: kept as history"
         return builder.added(history.model_copy(update={"reason": reason}), ended_at=last.true_to, ended_by=ended_by)
     newer = [known for known in ended if is_late_news(reply.verdict, [known], statement, reply.ended_at)]

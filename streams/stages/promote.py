@@ -25,8 +25,6 @@ from mnemolog.streams.stages.match import MatchStage
 
 MAX_PROMOTED: Final = 50
 """How many facts one command promotes: one question to the model holds their conflicts, and one commit their events."""
-MAX_PROMOTED_BYTES: Final = 256 * 1024
-"""Of their texts and vectors, which an event holds with what it ends; a fact alone may take more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,14 +149,10 @@ def statements_of_one_commit(found: PromotableFacts) -> list[MatchedFact]:
     Each is as it was said, with its beginning, its end and its confidence of today. An end that another of these facts
     has announced is left to the decision on that fact.
     """
-    free, statements, size = found.facts[: found.free], list[MatchedFact](), 0
+    free, statements = found.facts[: found.free], list[MatchedFact]()
     free_ids = {one.stored.fact_id for one in free}
     for one in free[:MAX_PROMOTED]:
         fact, stored = one.stored.fact, one.stored
-        texts = f"{fact.text}{fact.search_text}{fact.excerpt}{fact.value or ''}"
-        size += len(texts.encode()) + 2 * len(one.vector.data)
-        if statements and size > MAX_PROMOTED_BYTES:
-            break
         is_plain = fact.event_time is None and stored.true_from == one.said_at
         times = {
             "event_time": None if is_plain else stored.true_from,

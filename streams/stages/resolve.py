@@ -26,7 +26,7 @@ from mnemolog.streams.entities.linker import EntityLinker, unlinked_names
 from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_relations
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
-from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
+from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.stages.match import MatchStage
@@ -209,7 +209,7 @@ class ResolveStage:
     async def _exceeded_limit(
         self, envelope: MatchedFacts, rules: EffectivePolicy, events: Sequence[MemoryEvent], steps: Sequence[Step]
     ) -> LimitHit | None:
-        facts, tokens = added_facts(events, self.clock()), count_tokens(steps)
+        facts, tokens = added_facts(events, self.clock()), sum(step.input_tokens + step.output_tokens for step in steps)
         return await self.limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens)
 
     def _end_commit(self, envelope: MatchedFacts, end: End, attempt: int, step: Step | None = None) -> Commit:
