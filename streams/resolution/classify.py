@@ -298,16 +298,11 @@ class TurnState:
         own = {"similarity": candidate.similarity, "subject_relation": candidate.subject_relation}
         return self._facts.setdefault(fact_id, candidate).model_copy(update=own)
 
-    def open_fact(self, candidate: Candidate) -> Candidate | None:
-        """What a candidate is by now; None where it had ended before the turn, or the turn has ended it."""
-        known = self.current_fact(candidate)
-        return None if known.status == "ended" or known.fact_id in self._ended_ids else known
-
     def open_facts(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-        """What the candidates are by now, each once, without those that have ended."""
+        """What the candidates are by now, each once, without those that ended before the turn or by it."""
         found: dict[UUID, Candidate] = {}
-        for candidate in candidates:
-            if (known := self.open_fact(candidate)) is not None:
+        for known in map(self.current_fact, candidates):
+            if known.status != "ended" and known.fact_id not in self._ended_ids:
                 found.setdefault(known.fact_id, known)
         return tuple(found.values())
 

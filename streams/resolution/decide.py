@@ -100,7 +100,7 @@ def _statement_events(
 
 def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[MemoryEvent]:
     known = builder.state.current_fact(duplicate.candidate)
-    if known.status != "ended" and builder.state.open_fact(known) is None:
+    if known.status != "ended" and not builder.state.open_facts([known]):
         others = builder.state.open_facts(conflicting_facts(duplicate.matched, builder.context.rules))
         beside = tuple(one.fact_id for one in others if one.status == "active")
         decision = builder.decision(duplicate.by, "the fact it repeats was ended earlier in this turn")

@@ -16,6 +16,7 @@ from uuid import UUID
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import (
+    OVERWRITE_OF_VERDICT,
     VERDICTS_WITH_END_TIME,
     ConflictResolved,
     FactAdded,
@@ -215,15 +216,11 @@ def conflicts_to_retry(facts: Sequence[MatchedFact], rules: TurnRules) -> tuple[
                 unresolved.setdefault(known.fact_id, known)
                 others = {other.fact_id: other for other in near if other.fact_id not in unresolved}
                 rivals.setdefault(known.fact_id, {}).update(others)
+    near_of = ((known, tuple(rivals[fact_id].values())) for fact_id, known in unresolved.items())
     return tuple(
-        Question(
-            fact=as_extracted_fact(known),
-            candidates=tuple(rivals[fact_id].values()),
-            known=known,
-            known_as="unresolved",
-        )
-        for fact_id, known in unresolved.items()
-        if rivals[fact_id]
+        Question(fact=as_extracted_fact(known), candidates=near, known=known, known_as="unresolved")
+        for known, near in near_of
+        if near
     )
 
 
@@ -252,7 +249,7 @@ def with_facts_beside(
     return replace(question, candidates=tuple(rivals))
 
 
-def retry_events(  # noqa: PLR0911 - one return a verdict
+def retry_events(
     judgement: Judgement, context: DecisionContext, state: TurnState, ordinal: int
 ) -> Sequence[MemoryEvent]:
     """The events that settle an unresolved fact; none without a valid decision, or where a guard applies.
@@ -260,7 +257,7 @@ def retry_events(  # noqa: PLR0911 - one return a verdict
     Then it stays unresolved: a later turn asks again, or a command settles it.
     """
     question, llm_decision = judgement.question, judgement.answer
-    unresolved = state.open_fact(question.known) if question.known else None
+    unresolved = next(iter(state.open_facts([question.known] if question.known else [])), None)
     if unresolved is None or isinstance(llm_decision, NoDecision):
         return ()
     reply, stored = llm_decision.reply, question.stored
@@ -292,18 +289,16 @@ def retry_events(  # noqa: PLR0911 - one return a verdict
         decision = builder.held_back(llm_decision, cleared, [unresolved])
         return (builder.ending(FactExpired, builder.clear_itself(), decision, ended_at=end[0]),)
     decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
-    match reply.verdict:
-        case "KEEP":
-            is_more = says_more(unresolved, unresolved.authority, unresolved.metadata, targets[0])
-            is_more = is_more or is_no_repetition(fact, targets[0], context.rules)
-            return (resolved(cleared, decision, action="keep_both" if is_more else "keep_old"),)
-        case "MERGE":
-            itself = builder.clear_itself(cleared)
-            return overwrite_events(builder, llm_decision, itself, (unresolved, *targets), decision)
-        case "REPLACE" | "CONTRADICT":
-            return overwrite_events(builder, llm_decision, cleared, targets, decision)
-        case "RETRACT" | "EXPIRE":  # the unresolved fact is the statement that says so, and stays
-            ends = overwrite_events(builder, llm_decision, cleared, targets, decision)
-            return *ends, resolved(cleared.part(()), decision, offset=len(ends), action="keep_both")
-        case _:
-            return (resolved(cleared, decision, action="keep_both"),)
+    if reply.verdict in OVERWRITE_OF_VERDICT:
+        if reply.verdict == "MERGE":
+            cleared, targets = builder.clear_itself(cleared), (unresolved, *targets)
+        ends = overwrite_events(builder, llm_decision, cleared, targets, decision)
+        if reply.verdict in ("RETRACT", "EXPIRE"):  # the unresolved fact is the statement that says so, and stays
+            ends += (resolved(cleared.part(()), decision, offset=len(ends), action="keep_both"),)
+        return ends
+    is_known = (
+        reply.verdict == "KEEP"
+        and not says_more(unresolved, unresolved.authority, unresolved.metadata, targets[0])
+        and not is_no_repetition(fact, targets[0], context.rules)
+    )
+    return (resolved(cleared, decision, action="keep_old" if is_known else "keep_both"),)

@@ -25,7 +25,7 @@ from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.entities.linker import EntityLinker, unlinked_names
 from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_relations
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.resolution.commits import commit_of, end_commit
+from mnemolog.streams.resolution.commits import commit_of
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import TurnDecider
@@ -213,7 +213,8 @@ class ResolveStage:
         return await self.limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens)
 
     def _end_commit(self, envelope: MatchedFacts, end: End, attempt: int, step: Step | None = None) -> Commit:
-        return end_commit(envelope, end, attempt=attempt, decided_at=self.clock(), step=step)
+        """The commit of a source that came to its end without a decision."""
+        return commit_of(envelope, attempt=attempt, decided_at=self.clock(), step=step, **dict(end))
 
 
 def _may_retry(status: SourceStatus, envelope: MatchedFacts) -> bool:
