@@ -5,7 +5,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 
-from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, FactExtended, FactsRelated, MemoryEvent
+from mnemolog.schemas.events import OVERWRITE_OF_VERDICT, FactAdded, FactExtended, FactsRelated, MemoryEvent
 from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Decision
@@ -27,6 +27,7 @@ from mnemolog.streams.resolution.events import (
     Judgement,
     LlmDecision,
     NoDecision,
+    as_unresolved,
     repetition_events,
     snapshots,
     statement_context,
@@ -66,6 +67,11 @@ def decide(
         events = events_of_denied(builder, ends) or with_later_ends(
             builder, _statement_events(builder, classification, answer), ends
         )
+        last = events[-1]
+        if isinstance(last, FactAdded) and last.decision.by in ("rule", "policy") and context.rules.uses_llm:
+            is_open = last.ended_at is None and not last.moved_ends
+            if is_open and (rivals := builder.rivals()):  # only a model may say that both values hold
+                events = *events[:-1], as_unresolved(last, rivals)
         state.apply(events, provisional_fact_id(context.owner, context.source_id, place))
         made += events
     for judgement in judgements:

@@ -50,6 +50,7 @@ from mnemolog.streams.resolution.guards import (
     clear_own,
     clear_repeated,
     is_outdated,
+    is_planned,
     is_resend,
     next_version_start,
     statement_confidence,
@@ -176,6 +177,16 @@ class EventBuilder:
         """Whether both say one lasting value of one slot, perhaps with other details."""
         return same_value(self.fact, known) and self.shares_slot(known)
 
+    def rivals(self) -> tuple[UUID, ...]:
+        """The active facts that say another value of the slot that the statement fills, if both hold by now."""
+        statement = self.statement_context
+        if not self.context.rules.fills_slot(self.fact) or statement.is_plan:
+            return ()
+        begun = (one for one in self.state.open_facts(self.candidates) if not is_planned(one, statement))
+        stated = (one for one in begun if one.status == "active" and one.action_hint != "retract")
+        of_slot = (one for one in stated if one.valid_until is None and self.shares_slot(one))
+        return tuple(one.fact_id for one in of_slot if not self.has_value_of(one))
+
     def event_fields(self, decision: Decision, *, offset: int = 0) -> dict[str, Any]:
         """The fields that all events have; `offset` counts the events about this statement before it."""
         ordinal = self.ordinal + offset
@@ -296,6 +307,13 @@ def with_own_end(event: MemoryEvent, ended_at: datetime, ended_by: UUID) -> Memo
     return event.model_copy(update={"moved_ends": (own, *event.moved_ends)})
 
 
+def as_unresolved(event: FactAdded, beside: Iterable[UUID]) -> FactAdded:
+    """The event, whose fact stands beside facts without a decision on both."""
+    shown = tuple(dict.fromkeys((*event.decision.shown, *beside)))
+    decision = event.decision.model_copy(update={"shown": shown})
+    return event.model_copy(update={"unresolved": True, "decision": decision})
+
+
 def statement_context(matched: MatchedFact, context: DecisionContext) -> StatementContext:
     """The certainty and the times of a statement: it holds since its event time, or since it was said."""
     return StatementContext(
@@ -377,14 +395,7 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, cleared: Cleared, 
     decision on it did not weigh.
     """
     state = builder.state
-    others = [
-        known.fact_id
-        for known in builder.candidates
-        if builder.fact.action_hint != "retract"  # a denial stands beside no value
-        and known.status == "active"
-        and known.fact_id not in case.targets
-        and builder.shares_slot(known)
-    ]
+    others = [fact_id for fact_id in builder.rivals() if fact_id not in case.targets]
     beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
     update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})
     return builder.ending(

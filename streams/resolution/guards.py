@@ -63,7 +63,7 @@ class Cleared:
 class StatementContext:
     """A statement, or a known fact as one: how certain it is, since when it holds, and when it was said."""
 
-    fact: ExtractedFact | Candidate
+    fact: ExtractedFact
     confidence: float
     true_from: datetime
     said_at: datetime
@@ -123,8 +123,11 @@ def clear(  # noqa: PLR0911, PLR0917 - one return a guard
     active = [known for known in targets if known.status == "active"]
     if is_late_news(verdict, active, statement, ended_at):
         return "late_news"
-    is_stay = statement.fact.valid_until is not None and verdict in ("REPLACE", "CONTRADICT")
-    if is_stay and any(known.valid_until is None for known in active):
+    until = statement.fact.valid_until if verdict in ("REPLACE", "CONTRADICT") else None
+    lasting = [known for known in active if known.valid_until is None]
+    if until and statement.tells_change_or_end:  # "my exam on 20 March is cancelled" calls off a plan for that day
+        lasting = [one for one in lasting if not is_planned(one, statement) or one.true_from.date() > until.date()]
+    if until and lasting:
         return "lasting_value"
     own = [known for known in targets if known.fact_id in own_ids]
     found = [guard_against(verdict, statement.confidence, known, policy) for known in targets if known not in own]
@@ -147,10 +150,12 @@ def clear_held(
     """The targets of the held overwrite that `known` is, which a statement repeats.
 
     "human_word" where only a person may confirm it. None where the statement confirms nothing: it was said before it,
-    or is a resend of it.
+    is a resend of it, or a speculation.
     """
     is_same_speaker = compare_subjects(speaker, case.speaker, rules.user_names) == "same"
-    if statement.said_at < case.said_at or (is_same_speaker and is_resend(known, statement, rules)):
+    if statement.said_at < case.said_at or statement.fact.certainty == "speculation":
+        return None
+    if is_same_speaker and is_resend(known, statement, rules):
         return None
     return "human_word" if case.needs_human else Cleared(case.targets, key=_KEY)
 

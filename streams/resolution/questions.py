@@ -39,6 +39,7 @@ from mnemolog.streams.resolution.events import (
     Judgement,
     LlmDecision,
     NoDecision,
+    as_unresolved,
     snapshots,
     with_own_end,
 )
@@ -195,9 +196,8 @@ def with_later_ends(  # noqa: PLR0911 - one return a case
             decision = builder.held_back(end.answer, end.cleared, ())
         else:
             continue
-        shown = tuple(dict.fromkeys((*last.decision.shown, end.known_id)))
-        update = {"unresolved": True, "decision": decision.model_copy(update={"shown": shown})}
-        return *before, last.model_copy(update=update)
+        decision = decision.model_copy(update={"shown": last.decision.shown})
+        return *before, as_unresolved(last.model_copy(update={"decision": decision}), [end.known_id])
     return events
 
 
@@ -301,4 +301,6 @@ def retry_events(
         and not says_more(unresolved, unresolved.authority, unresolved.metadata, targets[0])
         and not is_no_repetition(fact, targets[0], context.rules)
     )
-    return (resolved(cleared, decision, action="keep_old" if is_known else "keep_both"),)
+    settled = (resolved(cleared, decision, action="keep_old" if is_known else "keep_both"),)
+    is_open = decision.by == "rule" and not is_known and builder.rivals()  # rules do not say that both values hold
+    return () if is_open else settled

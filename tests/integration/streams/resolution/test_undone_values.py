@@ -50,6 +50,15 @@ async def test_a_value_beside_a_newer_one_is_unresolved(resolver: ResolverHarnes
     assert await resolver.active_texts() == [OSLO]
 
 
+async def test_it_is_in_no_doubt_beside_the_same_value(resolver: ResolverHarness, commands: CommandHarness) -> None:
+    _, deleted = await rome_deleted(resolver, commands)
+    again = "Mira's home is in Rome."
+    await resolver.resolve_turn(said(again), at=day(3))
+    await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
+    assert await resolver.active_texts() == sorted([again, ROME])
+    assert await unresolved_texts(resolver) == []
+
+
 LEFT = "Mira has left Rome."
 
 

@@ -91,6 +91,19 @@ def test_an_earlier_word_does_not_confirm_what_was_held_back_later() -> None:
     assert (richer.targets, richer.guard) == ((BERLIN.fact_id, MUNICH.fact_id), "late_news")
 
 
+@pytest.mark.parametrize("speaker", ["Mira", "Tom"])
+def test_a_speculation_confirms_nothing_that_is_held(speaker: str) -> None:
+    """The words again, or in other words; a plain statement does."""
+    context, perhaps = decision_context(OVERWRITE, speaker=speaker), {"certainty": "speculation"}
+    duplicate = Duplicate(matched_fact(MUNICH, text=MUNICH.text, **perhaps), MUNICH, "hash")
+    assert [event.event for event in decide([duplicate], (), context)] == ["fact_skipped"]
+    for fields, kind in ((perhaps, FactConfirmed), ({"certainty": "weak"}, PendingConfirmed)):
+        said = matched_fact(MUNICH, text="Mira may be in Munich.", **fields)
+        assert isinstance(decide_one(said, llm_decision("KEEP", MUNICH), context), kind)
+    richer = matched_fact(MUNICH, text="Mira may live in Munich with Tom.", **perhaps)
+    assert isinstance(decide_one(richer, llm_decision("MERGE", MUNICH), context), FactPending)
+
+
 def said_before(delay: timedelta) -> Candidate:
     return MUNICH.model_copy(update={"said_at": TODAY - delay, "excerpt": "I live in Munich"})
 
