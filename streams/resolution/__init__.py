@@ -10,6 +10,7 @@ those of late statements, about facts that have ended since.
 `events` builds the events about one statement, and those of a repetition.
 `classify` sorts a fact by similarity, words, key and time alone: new, duplicate, conflict or obsolete; and keeps what
 the turn's earlier decisions did.
+`unread_turns` has what becomes of a turn that no model could read.
 `guards` are the policies that block or defer a decision that would end a known fact; only they clear facts for an end.
 `rules` are the policy, thresholds and names by which a turn is decided.
 

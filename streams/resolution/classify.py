@@ -251,7 +251,7 @@ def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[Matche
                 bounded = round(max(-1.0, min(1.0, similarity)), 4)
                 candidates.append(known.model_copy(update={"similarity": bounded}))
         facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))
-        fact_id = provisional_fact_id(envelope.owner, envelope.source_id, place)
+        fact_id = provisional_fact_id(envelope.owner, envelope.id_source, place)
         earlier.append((stated_candidate(matched, envelope, rules, fact_id=fact_id), matched.vector))
     return tuple(facts)
 

@@ -327,7 +327,7 @@ class HeldOverwriteCloser:
                 del waiting[pending]
                 if pending not in ended:
                     ordinal = len(events) + len(rejections)
-                    event_id = ids.event_id(envelope.owner, envelope.source_id, ordinal)
+                    event_id = ids.event_id(envelope.owner, envelope.id_source, ordinal)
                     decision = Decision(by="policy", reason="everything that it challenged has ended")
                     rejections.append(
                         PendingRejected(event_id=event_id, ordinal=ordinal, decision=decision, target=pending)

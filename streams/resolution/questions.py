@@ -84,7 +84,7 @@ def split_later_ends(turn: MatchedFacts, rules: TurnRules) -> tuple[MatchedFacts
         facts.append(matched.model_copy(update={"candidates": others}))
         for known in sorted((*later, *announced), key=lambda known: -known.similarity)[:MAX_LATER_ENDS]:
             # A statement has an id for each end: in one reply, only one decision may end a known fact.
-            fact_id = provisional_fact_id(turn.owner, turn.source_id, len(turn.facts) + len(ends))
+            fact_id = provisional_fact_id(turn.owner, turn.id_source, len(turn.facts) + len(ends))
             relation = known.subject_relation
             statement = stated_candidate(matched, turn, rules, fact_id=fact_id, subject_relation=relation)
             known_as: KnownAs = "announced" if known in announced else "said later"

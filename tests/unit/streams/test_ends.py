@@ -382,5 +382,5 @@ def test_facts_of_one_under_two_names_move_each_others_ends_as_under_one(said: l
 )
 def test_rivals_are_other_values_of_one_slot(other: dict[str, Any], are_rivals: bool) -> None:
     one = known_fact(key="home_city", value="Rome", true_from=LAST_YEAR)
-    found = known_fact(**{"key": "home_city", "true_from": TODAY} | other)
+    found = known_fact(**{"key": "home_city", "true_from": TODAY, **other})
     assert may_be_rivals(one, found, EndRules(at=day(NOW))) == are_rivals
