@@ -3,7 +3,7 @@
 A fact is compared with known facts, with earlier facts of its turn, and with what the turn's decisions made of both.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -254,6 +254,15 @@ def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[Matche
         fact_id = provisional_fact_id(envelope.owner, envelope.id_source, place)
         earlier.append((stated_candidate(matched, envelope, rules, fact_id=fact_id), matched.vector))
     return tuple(facts)
+
+
+def without_candidates(turn: MatchedFacts, fact_ids: Collection[UUID]) -> MatchedFacts:
+    """The turn, none of whose facts is compared with these known facts."""
+    facts = (
+        one.model_copy(update={"candidates": tuple(known for known in one.candidates if known.fact_id not in fact_ids)})
+        for one in turn.facts
+    )
+    return turn.model_copy(update={"facts": tuple(facts)}) if fact_ids else turn
 
 
 def stated_candidate(matched: MatchedFact, turn: MatchedFacts, rules: TurnRules, **fields: Any) -> Candidate:

@@ -62,10 +62,10 @@ def decide(
             original=matched.original,
         )
         of_place = [one for one in judgements if one.question.place == place]
-        ends = guarded_ends(builder, of_place)
+        ending, doubts = guarded_ends(builder, of_place)
         answer = next((one.answer for one in of_place if one.question.known is None), None)
-        events = events_of_denied(builder, ends) or with_later_ends(
-            builder, _statement_events(builder, classification, answer), ends
+        events = events_of_denied(builder, ending) or with_later_ends(
+            builder, _statement_events(builder, classification, answer), ending, doubts
         )
         last = events[-1]
         if isinstance(last, FactAdded) and last.decision.by in ("rule", "policy") and context.rules.uses_llm:

@@ -7,7 +7,7 @@ announcement. Unresolved facts that are near a fact of the turn are asked about 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -26,7 +26,7 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
-from mnemolog.schemas.provenance import Guard
+from mnemolog.schemas.provenance import Decision
 from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
 from mnemolog.streams.llm.ports import KnownAs, Question
@@ -100,32 +100,22 @@ def is_said_before(end: Question, known: Candidate) -> bool:
     return (end.known.said_at or end.known.true_from) <= known.true_from
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaterEnd:
-    """A known end that a model was asked about, as a `statement`, and what it means for the statement of the turn.
+Ending = tuple[UUID, LlmDecision, StatementContext]
+"""A known fact that ends the statement of a turn, the decision that says so, and the end as a statement."""
 
-    `cleared` is None where it means nothing for it, and else what the guards say.
+
+def guarded_ends(
+    builder: EventBuilder, judgements: Sequence[Judgement]
+) -> tuple[list[Ending], list[tuple[UUID, Decision]]]:
+    """The later ends that were judged about a statement: which end it, and which leave it in doubt, with the reason.
+
+    In doubt it is where no model decided, or a guard holds the end back. An end was said when it was first said after
+    the statement. An announced one denies nothing, and leaves nothing in doubt.
     """
-
-    known_id: UUID
-    statement: StatementContext
-    answer: LlmDecision | NoDecision
-    cleared: Cleared | Guard | None
-
-    @property
-    def decided(self) -> LlmDecision | None:
-        """The decision that ends the statement, if no guard holds it back."""
-        return self.answer if isinstance(self.answer, LlmDecision) and isinstance(self.cleared, Cleared) else None
-
-
-def guarded_ends(builder: EventBuilder, judgements: Sequence[Judgement]) -> list[LaterEnd]:
-    """The later ends among what was judged about a statement, past the guards; announced ones only if they end it.
-
-    An end was said when it was first said after the statement. An announced one denies nothing.
-    """
-    ends: list[LaterEnd] = []
+    ending: list[Ending] = []
+    doubts: list[tuple[UUID, Decision]] = []
     for one in judgements:
-        known, answer = one.question.known, one.answer
+        known, answer, policy = one.question.known, one.answer, builder.context.rules.policy
         if known is None:
             continue
         said_at = known.said_at or known.true_from
@@ -135,70 +125,65 @@ def guarded_ends(builder: EventBuilder, judgements: Sequence[Judgement]) -> list
         statement = StatementContext(fact=fact, confidence=known.confidence, true_from=since, said_at=said_at)
         is_announced = one.question.known_as == "announced"
         verdicts = {"EXPIRE"} if is_announced else {*VERDICTS_WITH_END_TIME, "CONTRADICT"}
-        cleared: Cleared | Guard | None = None
         if isinstance(answer, LlmDecision) and answer.targets and answer.reply.verdict in verdicts:
-            reply, policy = answer.reply, builder.context.rules.policy
-            cleared = clear(reply.verdict, answer.targets, statement, policy, ended_at=reply.ended_at)
-        if isinstance(cleared, Cleared) or not is_announced:
-            ends.append(LaterEnd(known_id=known.fact_id, statement=statement, answer=answer, cleared=cleared))
-    return ends
+            cleared = clear(answer.reply.verdict, answer.targets, statement, policy, ended_at=answer.reply.ended_at)
+            if isinstance(cleared, Cleared):
+                ending.append((known.fact_id, answer, statement))
+            elif not is_announced and cleared not in ("late_news", "other_subject"):
+                doubts.append((known.fact_id, builder.held_back(answer, cleared, ())))
+        elif isinstance(answer, NoDecision) and not is_announced:
+            decision = builder.decision("fallback", f"added as unresolved: {answer.complaint}", answer)
+            doubts.append((known.fact_id, decision))
+    return ending, doubts
 
 
-def events_of_denied(builder: EventBuilder, ends: Sequence[LaterEnd]) -> Sequence[MemoryEvent]:
+def events_of_denied(builder: EventBuilder, ending: Sequence[Ending]) -> Sequence[MemoryEvent]:
     """The events of a statement that a later end denies or calls off; none for other statements."""
-    for end in ends:
-        if (decided := end.decided) is None:
-            continue
-        is_called_off = decided.reply.verdict != "EXPIRE" and is_planned(decided.targets[0], end.statement)
+    for known_id, decided, statement in ending:
+        is_called_off = decided.reply.verdict != "EXPIRE" and is_planned(decided.targets[0], statement)
         if decided.reply.verdict == "CONTRADICT" or is_called_off:
             decision = builder.decision("model", decided.reply.reason, decided)
-            return builder.added_and_denied(decision, shown=(end.known_id,))
+            return builder.added_and_denied(decision, shown=(known_id,))
     return ()
 
 
-def with_later_ends(  # noqa: PLR0911 - one return a case
-    builder: EventBuilder, events: Sequence[MemoryEvent], ends: Sequence[LaterEnd]
+def with_later_ends(
+    builder: EventBuilder,
+    events: Sequence[MemoryEvent],
+    ending: Sequence[Ending],
+    doubts: Sequence[tuple[UUID, Decision]],
 ) -> Sequence[MemoryEvent]:
     """The events of a statement, with the end that the later ends give to the fact that they add; or unresolved."""
     *before, last = events
     taken_back = {fact_id for event in events for fact_id in event.ended_ids}
-    ends = [end for end in ends if end.known_id not in taken_back]
-    if not ends or isinstance(last, FactPending):
-        return events
-    times = [
-        (target_end(replace(builder, statement_context=end.statement), end.decided, end.decided.targets), end.known_id)
-        for end in ends
-        if end.decided is not None
+    ends = [
+        (target_end(replace(builder, statement_context=statement), decided, decided.targets), known_id)
+        for known_id, decided, statement in ending
+        if known_id not in taken_back and not isinstance(last, FactPending)
     ]
     if last.new_fact is None:  # a repetition, perhaps of a fact that began again after the end
         repeated = next((known for known in builder.candidates if known.fact_id == last.repeated_id), None)
-        between = [time for time in times if repeated is not None and time[0] <= repeated.true_from]
+        between = [end for end in ends if repeated is not None and end[0] <= repeated.true_from]
         if not between:
             return events
-        ended_at, ended_by = min(between, key=lambda time: time[0])
+        ended_at, ended_by = min(between, key=lambda end: end[0])
         decision = builder.decision("policy", "it had ended before it began again", guard="late_news")
         decision = decision.model_copy(update={"shown": (ended_by,)})
         return (builder.added(decision, ended_at=ended_at, ended_by=ended_by),)
     said_since = last.new_fact.said_at  # by another parent of a merged fact: "I live in Rome", after the day of the end
-    times = [time for time in times if said_since is None or said_since < time[0]]
-    if times:
-        ended_at, ended_by = min(times, key=lambda time: time[0])
+    ends = [end for end in ends if said_since is None or said_since < end[0]]
+    if ends:
+        ended_at, ended_by = min(ends, key=lambda end: end[0])
         if not isinstance(last, FactAdded) or last.ended_at is None:
             return *before, with_own_end(last, ended_at, ended_by)
         earlier = {"ended_at": ended_at, "ended_by": ended_by} if ended_at < last.ended_at else {}
         return *before, last.model_copy(update=earlier)
-    if not isinstance(last, FactAdded) or last.ended_at is not None:
+    doubt = next((one for one in doubts if one[0] not in taken_back), None)
+    if doubt is None or not isinstance(last, FactAdded) or last.ended_at is not None:
         return events
-    for end in ends:  # what it means is in doubt where no model decided, or a guard holds it back
-        if isinstance(end.answer, NoDecision):
-            decision = builder.decision("fallback", f"added as unresolved: {end.answer.complaint}", end.answer)
-        elif isinstance(end.cleared, str) and end.cleared not in ("late_news", "other_subject"):
-            decision = builder.held_back(end.answer, end.cleared, ())
-        else:
-            continue
-        decision = decision.model_copy(update={"shown": last.decision.shown})
-        return *before, as_unresolved(last.model_copy(update={"decision": decision}), [end.known_id])
-    return events
+    known_id, decision = doubt
+    decision = decision.model_copy(update={"shown": last.decision.shown})
+    return *before, as_unresolved(last.model_copy(update={"decision": decision}), [known_id])
 
 
 def conflicts_to_retry(facts: Sequence[MatchedFact], rules: TurnRules) -> tuple[Question, ...]:

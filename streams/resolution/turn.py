@@ -42,6 +42,7 @@ from mnemolog.streams.resolution.classify import (
     classify,
     classify_late,
     with_earlier_facts,
+    without_candidates,
 )
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.events import (
@@ -261,9 +262,11 @@ class TurnDecider:
                 turn = with_subject_relations(turn, named, ended_subjects)
         told, ends = split_later_ends(turn, turn_rules)
         context = await self._context(told, turn_rules)
-        turn, told = (_without_closed_overwrites(one, context) for one in (turn, told))
-        cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
-        context = replace(context, pending_cases=cases)
+        cases = context.pending_cases.values()  # what has no targets is closed: they have ended, as by their time
+        closed = {case.fact_id for case in cases if not (case.targets or case.successors)}
+        turn, told = (without_candidates(one, closed) for one in (turn, told))
+        open_cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
+        context = replace(context, pending_cases=open_cases)
         classifications = _classified(told, context)
         retries: Sequence[Question] = ()
         if turn_rules.uses_llm:
@@ -370,15 +373,3 @@ def _classified(told: MatchedFacts, context: DecisionContext) -> tuple[Classific
         classify_late(matched, statement_context(matched, context), rules) or classify(matched, rules)
         for matched in (with_earlier_facts(told, rules) if rules.uses_llm else told.facts)
     )
-
-
-def _without_closed_overwrites(turn: MatchedFacts, context: DecisionContext) -> MatchedFacts:
-    """The turn without pending candidates whose challenged facts have all ended, as by their time."""
-    closed = {case.fact_id for case in context.pending_cases.values() if not (case.targets or case.successors)}
-    facts = (
-        matched.model_copy(
-            update={"candidates": tuple(known for known in matched.candidates if known.fact_id not in closed)}
-        )
-        for matched in turn.facts
-    )
-    return turn.model_copy(update={"facts": tuple(facts)}) if closed else turn

@@ -125,7 +125,7 @@ def ends_end_nothing() -> PatchedPlaces:
             return (builder.added(builder.decision("model", decision.reply.reason, decision)),)
         return right(builder, decision)
 
-    return [(decide, "_apply_llm_decision", beside), (decide, "guarded_ends", lambda *_: [])]
+    return [(decide, "_apply_llm_decision", beside), (decide, "guarded_ends", lambda *_: ([], []))]
 
 
 @fault(

@@ -130,7 +130,7 @@ def stale_pending() -> PatchedPlaces:
 
     return [
         (HeldOverwriteCloser, "__call__", unclosed),
-        (turn, "_without_closed_overwrites", lambda turn, _: turn),
+        (turn, "without_candidates", lambda turn, _: turn),
         (repetitions, "confirm_pending", undoubted),
     ]
 
