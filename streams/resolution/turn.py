@@ -44,7 +44,13 @@ from mnemolog.streams.resolution.classify import (
     with_earlier_facts,
     without_candidates,
 )
-from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.decide import (
+    conflicts_to_retry,
+    decide,
+    is_said_before,
+    split_later_ends,
+    with_facts_beside,
+)
 from mnemolog.streams.resolution.events import (
     NOT_ASKED,
     DecisionContext,
@@ -52,12 +58,6 @@ from mnemolog.streams.resolution.events import (
     LlmDecision,
     NoDecision,
     statement_context,
-)
-from mnemolog.streams.resolution.questions import (
-    conflicts_to_retry,
-    is_said_before,
-    split_later_ends,
-    with_facts_beside,
 )
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import USER_WORDS

@@ -30,9 +30,9 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.classify import without_candidates
 from mnemolog.streams.resolution.commits import commit_of
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.resolution.unread_turns import with_raw_facts
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, TurnSettings, WaitUntilProjected, limit_end
 from mnemolog.streams.stages.promote import Promoter

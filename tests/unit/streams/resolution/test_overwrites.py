@@ -27,7 +27,7 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.resolution.classify import Classification, Duplicate
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from tests.support.builders.commits import EventPlace, decision, new_fact
 from tests.support.builders.decisions import (
     LAST_YEAR,
