@@ -71,16 +71,19 @@ def decide(
     state = TurnState(context.version_starts)
     made: list[MemoryEvent] = []
     for place, classification in enumerate(classifications):
-        matched = classification.matched
+        matched, own = classification.matched, context
+        if (original := matched.original) is not None:
+            speaker, metadata = original.speaker, original.metadata or {}
+            own = replace(context, speaker=speaker, authority=original.authority, metadata=metadata)
         builder = EventBuilder(
-            context=context,
+            context=own,
             state=state,
             ordinal=len(made),
             fact=matched.fact,
             statement_context=statement_context(matched, context),
             vector=matched.vector,
             candidates=tuple(map(state.current_fact, matched.candidates)),
-            original=matched.original,
+            promoted_from=None if original is None else original.promoted_from,
         )
         of_place = [one for one in judgements if one.question.place == place]
         ending, doubts = guarded_ends(builder, of_place)
@@ -114,8 +117,7 @@ def split_later_ends(turn: MatchedFacts, rules: TurnRules) -> tuple[MatchedFacts
     ends: list[Question] = []
     for place, matched in enumerate(turn.facts):
         fact, said_at = matched.fact, matched.said_at(turn.occurred_at)
-        later: list[Candidate] = []
-        announced: list[Candidate] = []
+        told: dict[KnownAs, list[Candidate]] = {"said later": [], "announced": []}
         for known in matched.candidates if fact.action_hint != "retract" else ():
             if known.action_hint != "retract" or known.status == "pending_confirmation":
                 continue
@@ -126,17 +128,17 @@ def split_later_ends(turn: MatchedFacts, rules: TurnRules) -> tuple[MatchedFacts
             if known.similarity < threshold and rules.slot_relation(fact, known) == "other":
                 continue
             if is_later:
-                later.append(known)
+                told["said later"].append(known)
             elif known.status == "active" and known.valid_until is not None and known.valid_until > said_at:
-                announced.append(known)
-        others = tuple(known for known in matched.candidates if known not in later)
+                told["announced"].append(known)
+        others = tuple(known for known in matched.candidates if known not in told["said later"])
         facts.append(matched.model_copy(update={"candidates": others}))
-        for known in sorted((*later, *announced), key=lambda known: -known.similarity)[:MAX_LATER_ENDS]:
+        nearest = [(known, known_as) for known_as, found in told.items() for known in found]
+        for known, known_as in sorted(nearest, key=lambda end: -end[0].similarity)[:MAX_LATER_ENDS]:
             # A statement has an id for each end: in one reply, only one decision may end a known fact.
             fact_id = provisional_fact_id(turn.owner, turn.id_source, len(turn.facts) + len(ends))
             relation = known.subject_relation
             statement = stated_candidate(matched, turn, rules, fact_id=fact_id, subject_relation=relation)
-            known_as: KnownAs = "announced" if known in announced else "said later"
             end = as_extracted_fact(known)
             ends.append(Question(fact=end, candidates=(statement,), place=place, known=known, known_as=known_as))
     return turn.model_copy(update={"facts": tuple(facts)}), tuple(ends)

@@ -30,7 +30,7 @@ from mnemolog.schemas.facts import (
     MatchedFact,
     MovedEnd,
     NewFact,
-    Original,
+    PromotedFrom,
     Statement,
 )
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Guard, Verdict, WeighedCandidate, answered_by
@@ -62,8 +62,6 @@ EndT = TypeVar(
     "EndT", FactReplaced, FactContradicted, FactRetracted, FactExpired, FactsMerged, ConflictResolved, PendingConfirmed
 )
 """Events that end known facts, or settle one of them; they are made of cleared facts alone."""
-_OF_ENTITIES: Final = ("entities", "relations", "unlinked")
-"""Fields of a fact that are events of their own in the log, or a part of a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +124,7 @@ class EventBuilder:
     """Makes the events about one statement, the first with `ordinal`; each decision names the `candidates`.
 
     A statement without a `vector` adds no fact of its own; one that is asked about again is the known fact `known_id`.
-    A promoted statement has speaker, authority and time of its `original`.
+    Of a promoted statement the context has the speaker, the authority and the metadata of its original.
     """
 
     context: DecisionContext
@@ -136,7 +134,7 @@ class EventBuilder:
     statement_context: StatementContext
     vector: Vector | None
     candidates: tuple[Candidate, ...]
-    original: Original | None = None
+    promoted_from: PromotedFrom | None = None
     known_id: UUID | None = None
 
     @property
@@ -144,14 +142,9 @@ class EventBuilder:
         return Statement(text=self.fact.text, excerpt=self.fact.excerpt)
 
     @property
-    def speaker(self) -> str | None:
-        """Who made the statement."""
-        return (self.original or self.context).speaker
-
-    @property
     def own_ids(self) -> frozenset[UUID]:
         """The facts that the statement's turn (of a promoted statement: the turn of its original) has said before."""
-        return self.state.facts_of(None if self.original is None else self.original.promoted_from.source_id)
+        return self.state.facts_of(None if self.promoted_from is None else self.promoted_from.source_id)
 
     def clear(
         self, verdict: Verdict, targets: Sequence[Candidate], ended_at: datetime | None = None
@@ -191,8 +184,7 @@ class EventBuilder:
         """The fields that all events have; `offset` counts the events about this statement before it."""
         ordinal = self.ordinal + offset
         event_id = ids.event_id(self.context.owner, self.context.source_id, ordinal)
-        origin = None if self.original is None else self.original.promoted_from
-        return {"event_id": event_id, "ordinal": ordinal, "decision": decision, "promoted_from": origin}
+        return {"event_id": event_id, "ordinal": ordinal, "decision": decision, "promoted_from": self.promoted_from}
 
     def decision(
         self, by: DecidedBy, reason: str, llm_decision: LlmDecision | NoDecision | None = None, **fields: Any
@@ -260,15 +252,16 @@ class EventBuilder:
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:
             raise AssertionError("a statement without a vector adds no fact of its own")
+        of_entities = ("entities", "relations", "unlinked")  # events of their own in the log, or a part of a step
         return NewFact(
-            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name not in _OF_ENTITIES},
+            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name not in of_entities},
             fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
             confidence=self.statement_context.confidence,
             true_from=self.statement_context.true_from,
-            speaker=self.speaker,
-            authority=(self.original or self.context).authority,
+            speaker=self.context.speaker,
+            authority=self.context.authority,
             said_at=self._own_time(self.statement_context.said_at),
-            metadata=None if self.original is None else self.original.metadata,
+            metadata=(dict(self.context.metadata) or None) if self.promoted_from else None,
             vector=self.vector,
         )
 
@@ -285,9 +278,8 @@ class EventBuilder:
         It was said when its last parent was, and a doubtful statement makes it as doubtful. All parents have one term.
         """
         reply = llm_decision and llm_decision.reply
-        fact = self.new_fact(offset=offset)
-        metadata = fact.metadata if self.original else dict(self.context.metadata)
-        fact = merged(fact.model_copy(update={"metadata": metadata}), targets, worded_by=worded_by)
+        fact = self.new_fact(offset=offset).model_copy(update={"metadata": dict(self.context.metadata)})
+        fact = merged(fact, targets, worded_by=worded_by)
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         doubt = {"confidence": self.statement_context.confidence} if self.statement_context.is_doubtful else {}
         text = {"text": reply.text, "search_text": reply.search_text or reply.text} if reply and reply.text else {}
@@ -345,7 +337,7 @@ def repetition_events(  # noqa: PLR0911 - one return a case
     if not rules.uses_llm or known.status == "ended":
         return (builder.skipped(known, decision),)
     case = builder.context.pending_cases.get(known.fact_id) if known.status == "pending_confirmation" else None
-    cleared = clear_held(case, known, statement, builder.speaker, rules) if case else None
+    cleared = clear_held(case, known, statement, builder.context.speaker, rules) if case else None
     if case and isinstance(cleared, Cleared):
         then, active = replace(builder, ordinal=builder.ordinal + 1), known.model_copy(update={"status": "active"})
         return (confirm_pending(builder, case, cleared, decision), *_enriched(then, active, decision))
@@ -367,10 +359,9 @@ def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Se
     keeps its own text and slot unless the statement has all of its words and more. Under `add_only`, and beside a
     human's word, the statement is a fact of its own; so it is, unresolved, where its key has another value.
     """
-    source = builder.original or builder.context
     if known.status != "active" or builder.vector is None:
         return ()
-    if not says_more(builder.fact, source.authority, source.metadata or {}, known):
+    if not says_more(builder.fact, builder.context.authority, builder.context.metadata, known):
         return ()
     rivals = (other for other in builder.candidates if other.status == "active" and other.fact_id != known.fact_id)
     if known.key is None and any(builder.shares_slot(other) for other in rivals):

@@ -48,6 +48,7 @@ from mnemolog.streams.resolution.events import (
     EventBuilder,
     LlmDecision,
     NoDecision,
+    as_unresolved,
     confirm_pending,
     rejections_of_challenges,
     repetition_events,
@@ -75,7 +76,7 @@ _OF_ONE_SUBJECT: Final = frozenset({"KEEP", *OVERWRITE_OF_VERDICT})
 """Verdicts that may only concern facts of one subject: the other verdicts say that both facts hold."""
 
 
-def statement_events(
+def statement_events(  # noqa: PLR0911 - one return a case
     builder: EventBuilder, classification: Classification, llm_decision: LlmDecision | NoDecision | None
 ) -> Sequence[MemoryEvent]:
     """The events of a statement; `llm_decision` is the answer about its conflict."""
@@ -85,10 +86,25 @@ def statement_events(
         case New():
             reason = f"no known fact reaches similarity {builder.context.rules.thresholds.conflict:g}"
             return (builder.added(builder.decision("threshold", reason)),)
-        case Obsolete():
-            return (add_obsolete(builder, classification),)
-        case Duplicate():
-            return _repeat_duplicate(builder, classification)
+        case Obsolete(newer_values=ended):  # it held until the next newer value began, be that open or ended
+            values = builder.state.open_facts(filter(builder.shares_slot, builder.candidates))
+            statement = builder.statement_context
+            newer = [known for known in values if predates(statement.true_from, statement, known)]
+            decision = builder.decision("policy", "the key had a newer value, which has ended too", guard="late_news")
+            return (builder.added_as_history([*ended, *newer], decision),)
+        case Duplicate(candidate=candidate, by=by):
+            known = builder.state.current_fact(candidate)
+            if known.status != "ended" and not builder.state.open_facts([known]):
+                others = builder.state.open_facts(conflicting_facts(classification.matched, builder.context.rules))
+                beside = tuple(one.fact_id for one in others if one.status == "active")
+                decision = builder.decision(by, "the fact it repeats was ended earlier in this turn")
+                event = builder.added(decision)
+                return (as_unresolved(event, beside) if beside else event,)
+            if builder.is_outdated(known):
+                return (add_as_history(builder, known),)
+            near = f"similarity {candidate.similarity:.3f} is that of a duplicate"
+            decision = builder.decision(by, "same words as a known fact" if by == "hash" else near)
+            return repetition_events(builder, known, decision, raises_confidence=False)
         case Conflict() if isinstance(llm_decision, LlmDecision):
             return _apply_llm_decision(builder, llm_decision)
         case Conflict(candidates=candidates):
@@ -96,21 +112,6 @@ def statement_events(
             none = replace(none, shown=none.shown or candidates[:MAX_CANDIDATES])
             decision = builder.decision("fallback", f"added as unresolved: {none.complaint}", none)
             return (builder.added(decision, unresolved=True),)
-
-
-def _repeat_duplicate(builder: EventBuilder, duplicate: Duplicate) -> Sequence[MemoryEvent]:
-    known = builder.state.current_fact(duplicate.candidate)
-    if known.status != "ended" and not builder.state.open_facts([known]):
-        others = builder.state.open_facts(conflicting_facts(duplicate.matched, builder.context.rules))
-        beside = tuple(one.fact_id for one in others if one.status == "active")
-        decision = builder.decision(duplicate.by, "the fact it repeats was ended earlier in this turn")
-        decision = decision.model_copy(update={"shown": beside})
-        return (builder.added(decision, unresolved=bool(beside)),)
-    if builder.is_outdated(known):
-        return (add_as_history(builder, known),)
-    near = f"similarity {duplicate.candidate.similarity:.3f} is that of a duplicate"
-    decision = builder.decision(duplicate.by, "same words as a known fact" if duplicate.by == "hash" else near)
-    return repetition_events(builder, known, decision, raises_confidence=False)
 
 
 def _apply_llm_decision(  # noqa: C901, PLR0911, PLR0912 - one return a verdict
@@ -284,10 +285,10 @@ def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: C
     A statement of another turn confirms the pending fact, and the detail is added beside it. A statement that cannot
     confirm it makes the merged fact pending too.
     """
-    state, context = builder.state, builder.context
+    state, context, statement = builder.state, builder.context, builder.statement_context
     case, own = context.pending_cases.get(pending.fact_id), state.held_back.get(pending.fact_id)
     decision = builder.decision("model", llm_decision.reply.reason, llm_decision, before=snapshots([pending]))
-    cleared = clear_held(case, pending, builder.statement_context, builder.speaker, context.rules) if case else None
+    cleared = clear_held(case, pending, statement, context.speaker, context.rules) if case else None
     if case and isinstance(cleared, Cleared):
         fields = builder.event_fields(decision, offset=1)
         detail = FactExtended(**fields, targets=(pending.fact_id,), fact=builder.new_fact(offset=1))
@@ -399,15 +400,6 @@ def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequen
         for known, ended_at in ends
         if known.fact_id in cleared.fact_ids and known.true_to is not None and ended_at < known.true_to
     )
-
-
-def add_obsolete(builder: EventBuilder, obsolete: Obsolete) -> FactAdded:
-    """The statement held until the next newer value of its slot began, be that value open or ended."""
-    statement = builder.statement_context
-    open_values = builder.state.open_facts(filter(builder.shares_slot, builder.candidates))
-    newer = [known for known in open_values if predates(statement.true_from, statement, known)]
-    decision = builder.decision("policy", "the key had a newer value, which has ended too", guard="late_news")
-    return builder.added_as_history([*obsolete.newer_values, *newer], decision)
 
 
 def add_as_history(builder: EventBuilder, known: Candidate, llm_decision: LlmDecision | None = None) -> FactAdded:
