@@ -12,16 +12,16 @@ from mnemolog.projections.queries import quality
 from mnemolog.projections.queries.scope_filter import read_query
 from mnemolog.projections.stores.facts import CandidateFinder, FactStore
 from mnemolog.schemas.base import normalise
-from mnemolog.schemas.facts import ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import ExtractedFact, MatchedFact, Original
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import ends
 from mnemolog.streams.commands import handler
 from mnemolog.streams.entities import subjects
 from mnemolog.streams.llm import evidence, reply_checks, resolve_prompt, shared_prompt
-from mnemolog.streams.resolution import classify, decide, events, guards, later_ends, overwrites, turn
+from mnemolog.streams.resolution import classify, decide, events, guards, turn, verdicts
 from mnemolog.streams.resolution.events import EventBuilder
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.stages import extract, promote
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.text import differences
@@ -120,7 +120,7 @@ def stale_pending() -> PatchedPlaces:
 
     return [
         (HeldOverwriteCloser, "__call__", unclosed),
-        (turn, "_without_closed_overwrites", lambda turn, _: turn),
+        (turn, "without_candidates", lambda turn, _: turn),
         (events, "confirm_pending", undoubted),
     ]
 
@@ -234,7 +234,10 @@ def late_repeats_move_no_beginning() -> PatchedPlaces:
 
 @fault("an older statement ends a newer pending one")
 def older_ends_newer_pending() -> PatchedPlaces:
-    return [(decide, "_is_newer_pending", lambda *_: False)]
+    def late(verdict: Any, known: Sequence[Any], *rest: Any) -> bool:
+        return known[0].status != "pending_confirmation" and guards.is_late_news(verdict, known, *rest)
+
+    return [(verdicts, "is_late_news", late)]
 
 
 @fault("an end on the day of the beginning is refused")
@@ -256,7 +259,7 @@ def _unguarded(guard: str, *verdicts: str) -> list[tuple[Any, str, Any]]:
         found = guards.clear(verdict, targets, *rest, **more)
         return _cleared(targets) if found == guard and verdict in verdicts else found
 
-    return [(module, "clear", clear) for module in (events, later_ends)]
+    return [(module, "clear", clear) for module in (events, decide)]
 
 
 @fault("an end of a high-risk fact needs no certain statement")
@@ -271,8 +274,8 @@ def stays_end_lasting_values() -> PatchedPlaces:
 
 @fault("an end of one person's fact ends another's")
 def an_end_of_one_ends_another() -> PatchedPlaces:
-    of_one = decide._OF_ONE_SUBJECT - {"RETRACT"}
-    return [(decide, "_OF_ONE_SUBJECT", of_one), *_unguarded("other_subject", "RETRACT")]
+    of_one = verdicts._OF_ONE_SUBJECT - {"RETRACT"}
+    return [(verdicts, "_OF_ONE_SUBJECT", of_one), *_unguarded("other_subject", "RETRACT")]
 
 
 @fault("an earlier statement, or a resend, confirms what waits")
@@ -280,7 +283,7 @@ def anything_confirms() -> PatchedPlaces:
     def clear_held(case: Any, *_: Any) -> Any:
         return "human_word" if case.needs_human else guards.Cleared(case.targets, key=guards._KEY)
 
-    return [(module, "clear_held", clear_held) for module in (events, overwrites) if hasattr(module, "clear_held")]
+    return [(module, "clear_held", clear_held) for module in (events, verdicts) if hasattr(module, "clear_held")]
 
 
 @fault("a turn that is sent again confirms what waits")
@@ -295,13 +298,10 @@ def merges_lose_announced_ends() -> PatchedPlaces:
 
 @fault("a human's word is an ordinary one once it is promoted")
 def a_promoted_human_word_is_ordinary() -> PatchedPlaces:
-    right = promote._statement
+    def ordinary(**given: Any) -> Original:
+        return Original(**given | {"authority": "extracted"})
 
-    def ordinary(*given: Any) -> Any:
-        found: Any = right(*given)
-        return found.model_copy(update={"original": found.original.model_copy(update={"authority": "extracted"})})
-
-    return [(promote, "_statement", ordinary)]
+    return [(promote, "Original", ordinary)]
 
 
 @fault("a merged fact fills the slot of the statement alone")
@@ -323,14 +323,14 @@ def a_turn_confirms_twice() -> PatchedPlaces:
 
 @fault("statements of ends end nothing")
 def ends_end_nothing() -> PatchedPlaces:
-    right = decide._apply_llm_decision
+    right = verdicts._apply_llm_decision
 
     def beside(builder: EventBuilder, decision: Any) -> Any:
         if decision.reply.verdict in ("RETRACT", "EXPIRE"):
             return (builder.added(builder.decision("model", decision.reply.reason, decision)),)
         return right(builder, decision)
 
-    return [(decide, "_apply_llm_decision", beside), (later_ends, "_effective", lambda *_: iter(()))]
+    return [(verdicts, "_apply_llm_decision", beside), (decide, "guarded_ends", lambda *_: ([], []))]
 
 
 @fault("an end told again in equal words ends nothing")
@@ -357,8 +357,8 @@ def capitals_of_names_do_not_count() -> PatchedPlaces:
 
 @fault("an end of one person that was said before ends another's later value")
 def later_ends_look_at_no_subject() -> PatchedPlaces:
-    related = (later_ends, "relate_subjects", lambda *_: "same")
-    return [related, *(place for place in _unguarded("other_subject", "RETRACT", "EXPIRE") if place[0] is later_ends)]
+    related = (decide, "relate_subjects", lambda *_: "same")
+    return [related, *(place for place in _unguarded("other_subject", "RETRACT", "EXPIRE") if place[0] is decide)]
 
 
 @fault("what was taken back is shown in profiles")
