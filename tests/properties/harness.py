@@ -93,7 +93,6 @@ class Harness:
 
     def __init__(self, pool: Pool, settings: StreamsSettings) -> None:
         self.pool = pool
-        self.settings = settings
         self.now = datetime.min.replace(tzinfo=UTC)
         self.models = _Models()
         self.stages = DecisionStages(pool, self.models, settings, clock=lambda: self.now)

@@ -110,13 +110,17 @@ class Meaning:
         return self.form in HOLDING
 
     @property
+    def kind(self) -> str:
+        return "holds" if self.holds else self.form
+
+    @property
     def topic(self) -> tuple[str, str, str]:
         return self.person, self.key, self.value
 
     @property
     def claim(self) -> tuple[object, ...]:
         """What it claims, however it is worded."""
-        return (*self.topic, "holds" if self.holds else self.form, self.details, self.begins, self.until)
+        return (*self.topic, self.kind, self.details, self.begins, self.until)
 
 
 def words_of(text: str) -> tuple[str, ...]:
