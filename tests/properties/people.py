@@ -24,6 +24,11 @@ def words_of(name: str) -> tuple[str, str]:
     return tie, name.removeprefix(tie).strip()
 
 
+def forms_of(name: str) -> set[str]:
+    """The names that this one may be short for, or that are short for it."""
+    return {*SHORT_FORMS.get(name, ()), *(one for one, full in SHORT_FORMS.items() if name in full)}
+
+
 def key_of(text: str) -> str:
     """What a name says: "my wife Ana", as a name, says who is the wife."""
     return words_of(text)[0] or text
@@ -271,8 +276,7 @@ class People:
         if words == NAME:
             return USER
         shown = self.shown_names()
-        tied = holders_of(tie, shown)
-        nameless = [one for one in tied if all(name.is_tie for name in known[one])]
+        tied, nameless = holders_of(tie, shown), self.nameless(tie)
         called = holders_of(name, known)
         plain = [one for one in called if not any(name.is_tie for name in shown[one])]
         if not name:
@@ -285,10 +289,15 @@ class People:
             fitting = nameless or self._short(name, tie)
         return fitting[0] if len(fitting) == 1 else None
 
+    def nameless(self, tie: str) -> list[str]:
+        """Those who are this to the user, and have no name."""
+        known = self.known()
+        return [one for one in holders_of(tie, self.shown_names()) if all(name.is_tie for name in known[one])]
+
     def bearer(self, words: str, head: str) -> str:
         """Of those who are one the one whose name was said; of a name that several have the one whom they are."""
         tie, name = words_of(words)
-        forms = {name, *SHORT_FORMS.get(name, ()), *(one for one, full in SHORT_FORMS.items() if name in full)}
+        forms = {name, *forms_of(name)}
         names = self.known().get(head, [])
         bearers = [one.whose for one in names if one.key in ({name} if name else {tie})]
         bearers = bearers or [one.whose for one in names if one.key in forms]
@@ -296,7 +305,7 @@ class People:
 
     def _short(self, name: str, tie: str) -> list[str]:
         """Those whose name is a form of this one, and who have no other full name or tie."""
-        near = set(SHORT_FORMS.get(name, ())) | {one for one, full in SHORT_FORMS.items() if name in full}
+        near = forms_of(name)
         fitting = []
         for one, names in self.known().items():
             proper, ties = {n.text for n in names if not n.is_tie}, {n.key for n in names if n.is_tie}
@@ -320,9 +329,7 @@ class People:
     def proposal(self, words: str, whose: str | None) -> tuple[str, str] | None:
         """Somebody without a name who is what the words say, and may be the one whom they mean."""
         tie, name = words_of(words)
-        known = self.known()
-        tied = holders_of(tie, self.shown_names())
-        nameless = [one for one in tied if all(name.is_tie for name in known[one])]
+        nameless = self.nameless(tie)
         if not name or whose is None or len(nameless) != 1 or whose in nameless or whose == USER:
             return None
         return None if self._is_decided(nameless[0], whose) else (nameless[0], whose)

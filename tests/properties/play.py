@@ -110,9 +110,8 @@ class Player:
             await self.command(step.name, await self._payload(step), step.arrives)
 
     async def _say(self, step: Turn) -> None:
-        reader = self._harness.models.reader
-        assert isinstance(reader, PerfectReader)
-        reader.extractions[step.name] = [_extraction(one, step.at) for one in step.said]
+        assert self._harness.models.reader is not None
+        self._harness.models.reader.extractions[step.name] = [_extraction(one, step.at) for one in step.said]
         scope = self._owner.scope.model_copy(update={"run_id": RUN if step.in_run else None})
         turn = TurnRecord(
             turn_id=step.name,

@@ -5,7 +5,7 @@ So a reader can be perfect: whatever two sentences say, it knows how they go tog
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Final, Literal
@@ -168,11 +168,6 @@ def read(text: str, subject: str | None = None) -> Meaning | None:
 def person_of(subject: str | None) -> str:
     """The person that a subject names."""
     return _PERSON_OF_SUBJECT.get((subject or "the user").strip().lower(), subject or "user")
-
-
-def merged(one: Meaning, other: Meaning) -> Meaning:
-    """What both say, of one value."""
-    return replace(one, details=one.details | other.details)
 
 
 def _day(text: str | None) -> datetime | None:

@@ -178,7 +178,7 @@ class _Teller:
             self._day += self._random.choice([1, 1, 2, 9] if "late" in self._features else [0.1, 1, 1, 2, 9])
             kind = self._random.choice(orders) if orders and self._random.random() < 0.4 else None
             step = self._order(kind) if kind else self._turn()
-            if step is not None:
+            if step is not None and is_possible(self._steps, step):
                 self._steps.append(step)
         steps = sorted(self._steps, key=lambda step: step.arrives)
         return History((), self._features, is_possible).of(steps)
