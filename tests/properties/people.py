@@ -130,8 +130,6 @@ class People:
         self.never_split: set[str] = set()
         """What splits that were undone had made: what was decided about it meant nothing else."""
         self.deleted: set[str] = set()
-        self.parted: set[str] = set()
-        """Those of whom splits have taken facts."""
         self.brought: dict[str, Told] = {}
         for one in told:
             self._take(one)
@@ -166,7 +164,6 @@ class People:
     def _split(self, order: Order) -> None:
         same = self.one_with(order.who)
         moved = [one for one in order.facts if self.about.get(one) in same]
-        self.parted |= {self.about[one] for one in moved} | (same if order.facts else set())
         self.about |= dict.fromkeys(moved, order.name)
         self._lose(order.who, [order.called, *order.names])
         rest = {key_of(one): one for one in order.names if one != order.called}
@@ -246,12 +243,6 @@ class People:
         if is_merged or name.by is None or (name.by.holds and name.by.name not in self.deleted):
             return True
         return self._is_said_in_a_fact(name)
-
-    def unclear(self) -> set[str]:
-        """Those of whom nothing is told since splits have taken it: whether readers see them is left open."""
-        return {
-            one for one in self.known() if not self._turns_of(one) and not self.one_with(one).isdisjoint(self.parted)
-        }
 
     def is_shown(self, head: str) -> bool:
         if self._turns_of(head):
@@ -396,7 +387,7 @@ class People:
             for who, other in (pair, pair[::-1]):
                 if who in found:
                     found[who].pending.add(other)
-        return {head: one for head, one in found.items() if head not in self.unclear()}
+        return found
 
     def _summary_of(self, head: str, facts: set[str]) -> tuple[int, int] | None:
         version, found = 0, None

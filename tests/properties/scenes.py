@@ -80,12 +80,8 @@ class Scene:
                 far="far" in marks,
             )
             arrives = at if beat.arrives is None else on_day(beat.arrives)
-            slip = (
-                replace(said, meaning=Meaning(beat.person, slot.key, values[beat.slip]))
-                if beat.slip is not None
-                else None
-            )
-            sentences = (slip, said) if slip else (said,)
+            slips = () if beat.slip is None else (replace(meaning, value=values[beat.slip], form="state"),)
+            sentences = (*(replace(said, meaning=slip) for slip in slips), said)
             yield Turn(f"t{place}", at, arrives, sentences, immutable="immutable" in marks, in_run="in_run" in marks)
 
 
