@@ -80,12 +80,20 @@ def _stated_relations(
 def _tie_relations(
     fact: ExtractedFact, links: Sequence[EntityLink], resolver: NameResolver
 ) -> Iterator[StatedRelation]:
-    """What names say in passing: "my brother Tom" is a brother. A retraction says nothing in passing."""
-    for link in links:
+    """What names say in passing: "my brother Tom" is a brother.
+
+    A retraction says it only of its subject, where it ends something else: "my colleague Ana no longer works at Acme".
+    """
+    ended = read_predicate(fact.key or "")
+    for link in links if resolver.context.tells_ties else ():
         name = read_name(link.name or "")
         if name is None or name.tie is None or (owner_id := resolver.owner_of(name)) is None:
             continue
-        if fact.action_hint != "retract" and owner_id != link.entity_id:
+        told = read_predicate(name.tie)
+        is_told = fact.action_hint != "retract" or (
+            link.role == "subject" and ended is not None and told is not None and ended.predicate != told.predicate
+        )
+        if is_told and owner_id != link.entity_id:
             relation = _relation(fact, name.tie, owner_id, link.entity_id, "medium")
             if relation is not None:
                 yield relation

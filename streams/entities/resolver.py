@@ -188,7 +188,8 @@ MAX_USER_NAMES: Final = 5
 class NameContext:
     """The source (a turn or a command) whose names are read, its speaker, and the names of the user.
 
-    `model` and `prompt_version` are those of the model that read the facts of the source, None for the rules.
+    `model` and `prompt_version` are those of the model that read the facts of the source, None for the rules. Where
+    ties only tell apart people of one name (`tells_ties` is False), a tie in a name states no relation.
     """
 
     owner: str
@@ -197,6 +198,7 @@ class NameContext:
     user_names: tuple[str, ...] = ()
     model: str | None = None
     prompt_version: str | None = None
+    tells_ties: bool = True
 
     def is_user(self, name: str | None) -> bool:
         """Whether a name is the user's: None, a word for the user ("I"), or one of the user's names."""
@@ -529,27 +531,21 @@ class NameResolver:
             aliases.append(Alias(text=name.text if name.origin else name.name, key=key, vector=vector))
         if tie_key is not None:
             aliases.append(Alias(text=name.text, kind="tie", key=tie_key))
-        entity_id = self.record_aliases(finding, name.name or name.text, kind, aliases, said or name.text)
-        is_in_doubt = finding.entity is None and finding.compared and not (name.is_another or name.is_new)
-        if entity_id is not None and is_in_doubt:
-            self.doubtful[entity_id] = name
-        return entity_id
-
-    def record_aliases(
-        self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias], said: str = ""
-    ) -> UUID | None:
-        """Add aliases to the found entity, or register a new one with them. None where the source adds too many."""
         if finding.entity is not None:
-            entity = self.registry[finding.entity.entity_id]
+            entity_id = finding.entity.entity_id
+            entity = self.registry[entity_id]
             if entity.type == "other" != kind:
-                self.types[entity.entity_id] = kind
+                self.types[entity_id] = kind
                 self.registry.add(entity.model_copy(update={"type": kind}))
             for alias in aliases:
-                self.add_alias(entity.entity_id, alias, finding, said)
-            return entity.entity_id
+                self.add_alias(entity_id, alias, finding, said or name.text)
+            return entity_id
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
-        return self._register(name, kind, aliases, finding)
+        entity_id = self._register(name.name or name.text, kind, aliases, finding)
+        if finding.compared and not (name.is_another or name.is_new):
+            self.doubtful[entity_id] = name
+        return entity_id
 
     def add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity, said: str = "") -> None:
         """Add an alias, unless readers see that the entity has it.
