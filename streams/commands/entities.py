@@ -1,5 +1,6 @@
 """Commands about entities: what each of them looks up, and the changes that it makes."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
@@ -67,20 +68,36 @@ class EntityCommandHandler:
         asked = keys_of_names([*given_names, *(one.name for one in known.values())], names)
         found = await self.entities.known_entities(command.scope, heads=asked.heads, keys=asked.keys)
         context = EntityContext(command=command, known=known, registry=EntityRegistry(found), names=names)
-        context.require(*named)
+        raise_for_faults(map(context.fault, named))
         match payload:
-            case RenameEntity():
-                return (_rename(context, payload),)
+            case RenameEntity():  # to a name that no other entity has
+                alias = context.alias(payload.name)
+                if alias.kind != "name":
+                    detail = f"{payload.name!r} is no proper name: add it with alias"
+                    raise CommandRefusedError("invalid_command", detail)
+                _refuse_taken(context, alias, payload.entity_id)
+                done = f"renamed {known[payload.entity_id].name} to {alias.text}"
+                return (context.change(EntityRenamed, done, entity_id=payload.entity_id, name=alias.text, alias=alias),)
             case AliasEntity():
                 change = _add_alias(context, payload)
                 return (change,) if change else ()
-            case MergeEntities():
-                return (_merge(context, payload),)
+            case MergeEntities(into=into):
+                merged = tuple(dict.fromkeys(payload.entity_ids))
+                if into in merged:
+                    raise CommandRefusedError("invalid_command", f"{into} cannot be merged into itself")
+                _refuse_merged_user(known[entity_id] for entity_id in merged)
+                names_of_merged = ", ".join(known[entity_id].name for entity_id in merged)
+                done = f"merged {names_of_merged} into {known[into].name}"
+                return (context.change(EntitiesMerged, done, merged=merged, into=into),)
             case SplitEntity():
                 naming = await self.entities.naming_facts(payload.entity_id, payload.fact_ids)
                 return (_split(context, payload, naming),)
             case ForgetEntity():
-                return (_forget(context, payload),)
+                entity = known[payload.entity_id]
+                if entity.is_user:
+                    detail = "the user cannot be forgotten: delete their facts instead"
+                    raise CommandRefusedError("invalid_command", detail)
+                return (context.change(EntityForgotten, f"forgot {entity.name}", entity_id=payload.entity_id),)
 
     async def facts_to_delete(self, payload: CommandPayload, *, limit: int) -> list[UUID]:
         """The facts, ended ones too, that are deleted with a forgotten entity.
@@ -100,14 +117,26 @@ class EntityCommandHandler:
         found = {one.event_id: one for one in await self.entities.proposals(payload.fact_ids)}
         raise_for_faults(_proposal_fault(command, one) for one in found.values())
         proposals = [found[one] for one in dict.fromkeys(payload.fact_ids) if one in found]
-        changes: EntityChanges
+        left = tuple(one for one in payload.fact_ids if one not in found)
         if isinstance(payload, Reject):
-            changes = tuple(_reject_merge(command, one) for one in proposals)
-        else:
-            _refuse_merged_twice(proposals)
-            known = await self.entities.entities([one.merged for one in proposals]) if proposals else {}
-            changes = tuple(_confirm_merge(command, one, known[one.merged]) for one in proposals)
-        return changes, tuple(one for one in payload.fact_ids if one not in found)
+            rejections = []
+            for one in proposals:
+                decision = command.decision("human", f"said that {one.merged_name} is not {one.into_name}")
+                fields = command.event_fields(0, decision)
+                rejections.append(MergeRejected(**fields, proposal=one.event_id, named=(one.into, one.merged)))
+            return tuple(rejections), left
+        named = Counter(entity_id for one in proposals for entity_id in (one.merged, one.into))
+        if twice := [str(one.event_id) for one in proposals if max(named[one.merged], named[one.into]) > 1]:
+            detail = f"{' and '.join(twice)} are about one entity: confirm one, and look at what is left"
+            raise CommandRefusedError("invalid_command", detail)  # together they would merge three
+        known = await self.entities.entities([one.merged for one in proposals]) if proposals else {}
+        _refuse_merged_user(known.values())
+        changes = []
+        for one in proposals:
+            decision = command.decision("human", f"confirmed that {one.merged_name} is {one.into_name}")
+            fields = command.event_fields(0, decision)
+            changes.append(EntitiesMerged(**fields, merged=(one.merged,), into=one.into, proposal=one.event_id))
+        return tuple(changes), left
 
     async def undone(self, command: CommandContext, payload: Undo) -> EntityChanges:
         """The undo of each selected change that holds, and of each selected undo that is the latest on its change."""
@@ -222,27 +251,12 @@ class EntityContext:
             return "unknown_entity", f"{entity_id} was {entity.status}: undo that first"
         return None
 
-    def require(self, *entity_ids: UUID) -> None:
-        raise_for_faults(self.fault(entity_id) for entity_id in entity_ids)
-
     def has(self, entity_id: UUID, alias: Alias) -> bool:
         return any((one.kind, one.key) == (alias.kind, alias.key) for one in self.known[entity_id].aliases)
 
     def change(self, made: type[C], done: str, **fields: Any) -> C:
         """A change, with the id and ordinal of the command's first event until it is `numbered`."""
         return made(**self.command.event_fields(0, self.command.decision("human", done)), **fields)
-
-
-def _rename(context: EntityContext, payload: RenameEntity) -> EntityRenamed:
-    """Give an entity a new own name, which no other entity may have."""
-    alias = context.alias(payload.name)
-    if alias.kind != "name":
-        raise CommandRefusedError("invalid_command", f"{payload.name!r} is no proper name: add it with alias")
-    _refuse_taken(context, alias, payload.entity_id)
-    name = context.known[payload.entity_id].name
-    return context.change(
-        EntityRenamed, f"renamed {name} to {alias.text}", entity_id=payload.entity_id, name=alias.text, alias=alias
-    )
 
 
 def _add_alias(context: EntityContext, payload: AliasEntity) -> EntityAliasSet | None:
@@ -266,37 +280,9 @@ def _add_alias(context: EntityContext, payload: AliasEntity) -> EntityAliasSet |
     )
 
 
-def _merge(context: EntityContext, payload: MergeEntities) -> EntitiesMerged:
-    """Merge entities `into` another one; the user cannot be merged."""
-    merged = tuple(dict.fromkeys(payload.entity_ids))
-    if payload.into in merged:
-        raise CommandRefusedError("invalid_command", f"{payload.into} cannot be merged into itself")
-    _refuse_merged_user(context.known[entity_id] for entity_id in merged)
-    names = ", ".join(context.known[entity_id].name for entity_id in merged)
-    done = f"merged {names} into {context.known[payload.into].name}"
-    return context.change(EntitiesMerged, done, merged=merged, into=payload.into)
-
-
 def _refuse_merged_user(merged: Iterable[StoredEntity]) -> None:
     if any(entity.is_user for entity in merged):
         raise CommandRefusedError("invalid_command", "the user is merged into nobody: merge the others into the user")
-
-
-def _confirm_merge(command: CommandContext, proposal: StoredProposal, merged: StoredEntity) -> EntitiesMerged:
-    _refuse_merged_user([merged])
-    decision = command.decision("human", f"confirmed that {proposal.merged_name} is {proposal.into_name}")
-    return EntitiesMerged(
-        **command.event_fields(0, decision),
-        merged=(proposal.merged,),
-        into=proposal.into,
-        proposal=proposal.event_id,
-    )
-
-
-def _reject_merge(command: CommandContext, proposal: StoredProposal) -> MergeRejected:
-    decision = command.decision("human", f"said that {proposal.merged_name} is not {proposal.into_name}")
-    named = (proposal.into, proposal.merged)
-    return MergeRejected(**command.event_fields(0, decision), proposal=proposal.event_id, named=named)
 
 
 def _proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault | None:
@@ -309,17 +295,6 @@ def _proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault 
     if not proposal.is_pending:
         return "not_pending", f"{proposal.event_id} waits no more: see the entities, or undo what settled it"
     return None
-
-
-def _refuse_merged_twice(proposals: Iterable[StoredProposal]) -> None:
-    """Raise `CommandRefusedError` where two merges have an entity in common: together they would merge three."""
-    seen: dict[UUID, UUID] = {}
-    for proposal in proposals:
-        for entity_id in (proposal.merged, proposal.into):
-            other = seen.setdefault(entity_id, proposal.event_id)
-            if other != proposal.event_id:
-                detail = f"{other} and {proposal.event_id} are about one entity: confirm one, and look at what is left"
-                raise CommandRefusedError("invalid_command", detail)
 
 
 def _split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]) -> EntitySplit:
@@ -357,13 +332,6 @@ def _split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID
         names=(own, *moved.values()),
         facts=tuple(dict.fromkeys((*payload.fact_ids, *sorted(naming)))),
     )
-
-
-def _forget(context: EntityContext, payload: ForgetEntity) -> EntityForgotten:
-    entity = context.known[payload.entity_id]
-    if entity.is_user:
-        raise CommandRefusedError("invalid_command", "the user cannot be forgotten: delete their facts instead")
-    return context.change(EntityForgotten, f"forgot {entity.name}", entity_id=payload.entity_id)
 
 
 def _refuse_taken(context: EntityContext, alias: Alias, *but: UUID) -> None:
