@@ -32,10 +32,8 @@ from mnemolog.schemas.command import (
     Update,
     named_facts,
 )
-from mnemolog.schemas.entity_events import EntityChange
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.events import DecisionUndone, MemoryEvent
-from mnemolog.schemas.facts import EmbeddedFact
+from mnemolog.schemas.events import DecisionUndone
 from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Step, Thresholds
@@ -47,7 +45,6 @@ from mnemolog.streams.commands.context import (
     Events,
     StoredFacts,
 )
-from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
 from mnemolog.streams.commands.identity import follow_changes, heed_subjects
 from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
@@ -147,7 +144,12 @@ class CommandHandler:
                 context, changes, made, end_rules, facts=self.facts, entities=self.entities.entities
             )
             events = await mark_unresolved(await move_ends(made, self.facts, end_rules), self.facts, end_rules)
-            self._check_size(envelope, (*events, *changes))
+            size = len(envelope.model_dump_json(exclude={"facts"}).encode())
+            size += sum(len(event.model_dump_json().encode()) + 1 for event in (*events, *changes))
+            if size > self.max_commit_bytes:
+                detail = f"its events take {size} bytes, and one commit {self.max_commit_bytes}"
+                detail += ": give it fewer items, or a narrower selection"
+                return CommandResult(outcome="rejected", reason="invalid_command", detail=detail)
         except CommandRefusedError as refusal:
             return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
         selects = isinstance(payload, DeleteAll) and (
@@ -180,7 +182,14 @@ class CommandHandler:
             case DeleteAll():
                 events = await self._delete_all(context, payload)
             case Import():
-                events = await self._import(context, payload, envelope.facts[0], rules)
+                near: dict[UUID, None] = {}
+                for wanted in edits.facts_to_compare(payload):  # one after the other: a key may have many facts
+                    found = await self.facts.scope_facts(
+                        context.scope, key=None, category=None, wanted=wanted, at=context.now, limit=MAX_ITEMS
+                    )
+                    near |= dict.fromkeys(found.fact_ids)
+                known = await self.facts.facts(tuple(near))
+                events = edits.import_fact(context, payload, envelope.facts[0], known, rules)
             case Promote() | SummariseEntity():
                 raise AssertionError("promotions and summaries are decided elsewhere, with a model")
             case Feedback() | EndSession():
@@ -239,17 +248,6 @@ class CommandHandler:
         facts = await self.facts.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
         return status_changes.delete_all(context, found.fact_ids, facts)
 
-    async def _import(
-        self, context: CommandContext, payload: Import, embedded: EmbeddedFact, rules: EndRules
-    ) -> Events:
-        known: dict[UUID, None] = {}
-        for wanted in facts_to_compare(payload):  # one after the other: a key may have many facts
-            found = await self.facts.scope_facts(
-                context.scope, key=None, category=None, wanted=wanted, at=context.now, limit=MAX_ITEMS
-            )
-            known |= dict.fromkeys(found.fact_ids)
-        return import_fact(context, payload, embedded, await self.facts.facts(tuple(known)), rules)
-
     async def _undo(self, context: CommandContext, payload: Undo, *, may_be_none: bool) -> Events:
         try:
             selected = await self.facts.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)
@@ -300,11 +298,3 @@ class CommandHandler:
             if event.position > since[ended[fact_id]]
         }
         return lambda value: value.fact_id in ended and value.fact_id not in moved
-
-    def _check_size(self, envelope: MatchedFacts, events: Sequence[MemoryEvent | EntityChange]) -> None:
-        """Raise `CommandRefusedError` for a command whose commit the log would not take."""
-        size = len(envelope.model_dump_json(exclude={"facts"}).encode())
-        size += sum(len(event.model_dump_json().encode()) + 1 for event in events)
-        if size > self.max_commit_bytes:
-            detail = f"its events take {size} bytes, and one commit {self.max_commit_bytes}"
-            raise CommandRefusedError("invalid_command", f"{detail}: give it fewer items, or a narrower selection")
