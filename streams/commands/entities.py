@@ -6,20 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 from uuid import UUID
 
+from mnemolog.schemas import command as orders
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import (
-    AliasEntity,
-    CommandPayload,
-    Confirm,
-    EntityCommand,
-    FactIds,
-    ForgetEntity,
-    MergeEntities,
-    Reject,
-    RenameEntity,
-    SplitEntity,
-    Undo,
-)
+from mnemolog.schemas.command import EntityCommand, FactIds
 from mnemolog.schemas.entities import MAX_MOVED, Alias
 from mnemolog.schemas.entity_events import (
     AnyEntityChange,
@@ -70,7 +59,7 @@ class EntityCommandHandler:
         context = EntityContext(command=command, known=known, registry=EntityRegistry(found), names=names)
         raise_for_faults(map(context.fault, named))
         match payload:
-            case RenameEntity():  # to a name that no other entity has
+            case orders.RenameEntity():  # to a name that no other entity has
                 alias = context.alias(payload.name)
                 if alias.kind != "name":
                     detail = f"{payload.name!r} is no proper name: add it with alias"
@@ -78,10 +67,10 @@ class EntityCommandHandler:
                 _refuse_taken(context, alias, payload.entity_id)
                 done = f"renamed {known[payload.entity_id].name} to {alias.text}"
                 return (context.change(EntityRenamed, done, entity_id=payload.entity_id, name=alias.text, alias=alias),)
-            case AliasEntity():
+            case orders.AliasEntity():
                 change = _add_alias(context, payload)
                 return (change,) if change else ()
-            case MergeEntities(into=into):
+            case orders.MergeEntities(into=into):
                 merged = tuple(dict.fromkeys(payload.entity_ids))
                 if into in merged:
                     raise CommandRefusedError("invalid_command", f"{into} cannot be merged into itself")
@@ -89,36 +78,25 @@ class EntityCommandHandler:
                 names_of_merged = ", ".join(known[entity_id].name for entity_id in merged)
                 done = f"merged {names_of_merged} into {known[into].name}"
                 return (context.change(EntitiesMerged, done, merged=merged, into=into),)
-            case SplitEntity():
+            case orders.SplitEntity():
                 naming = await self.entities.naming_facts(payload.entity_id, payload.fact_ids)
                 return (_split(context, payload, naming),)
-            case ForgetEntity():
+            case orders.ForgetEntity():
                 entity = known[payload.entity_id]
                 if entity.is_user:
                     detail = "the user cannot be forgotten: delete their facts instead"
                     raise CommandRefusedError("invalid_command", detail)
                 return (context.change(EntityForgotten, f"forgot {entity.name}", entity_id=payload.entity_id),)
 
-    async def facts_to_delete(self, payload: CommandPayload, *, limit: int) -> list[UUID]:
-        """The facts, ended ones too, that are deleted with a forgotten entity.
-
-        Raises `CommandRefusedError` for over `limit`.
-        """
-        if not isinstance(payload, ForgetEntity) or not payload.facts:
-            return []
-        total, fact_ids = await self.entities.facts_of_entity(payload.entity_id, limit=limit)
-        if total > limit:
-            detail = f"{total} facts are more than the {limit} that one command can delete: delete some of them first"
-            raise CommandRefusedError("invalid_command", detail)
-        return fact_ids
-
-    async def settled(self, command: CommandContext, payload: Confirm | Reject) -> tuple[EntityChanges, FactIds]:
+    async def settled(
+        self, command: CommandContext, payload: orders.Confirm | orders.Reject
+    ) -> tuple[EntityChanges, FactIds]:
         """The changes for the proposed merges among the ids of a command, and the other ids, of facts."""
         found = {one.event_id: one for one in await self.entities.proposals(payload.fact_ids)}
         raise_for_faults(_proposal_fault(command, one) for one in found.values())
         proposals = [found[one] for one in dict.fromkeys(payload.fact_ids) if one in found]
         left = tuple(one for one in payload.fact_ids if one not in found)
-        if isinstance(payload, Reject):
+        if isinstance(payload, orders.Reject):
             rejections = []
             for one in proposals:
                 decision = command.decision("human", f"said that {one.merged_name} is not {one.into_name}")
@@ -138,7 +116,7 @@ class EntityCommandHandler:
             changes.append(EntitiesMerged(**fields, merged=(one.merged,), into=one.into, proposal=one.event_id))
         return tuple(changes), left
 
-    async def undone(self, command: CommandContext, payload: Undo) -> EntityChanges:
+    async def undone(self, command: CommandContext, payload: orders.Undo) -> EntityChanges:
         """The undo of each selected change that holds, and of each selected undo that is the latest on its change."""
         selected = await self.entities.undo_targets(command.scope, payload)
         wanted = {
@@ -172,15 +150,15 @@ def numbered(changes: EntityChanges, envelope: MatchedFacts, *, first: int) -> E
 def _entities_and_names(payload: EntityCommand) -> tuple[list[UUID], list[str]]:
     """The ids of the entities that a command names, and the names that it gives."""
     match payload:
-        case MergeEntities():
+        case orders.MergeEntities():
             return [*payload.entity_ids, payload.into], []
-        case RenameEntity():
+        case orders.RenameEntity():
             return [payload.entity_id], [payload.name]
-        case AliasEntity(moved_from=loser):
+        case orders.AliasEntity(moved_from=loser):
             return [payload.entity_id, *([] if loser is None else [loser])], [payload.name]
-        case SplitEntity():
+        case orders.SplitEntity():
             return [payload.entity_id], [payload.name, *payload.names]
-        case ForgetEntity():
+        case orders.ForgetEntity():
             return [payload.entity_id], []
 
 
@@ -259,7 +237,7 @@ class EntityContext:
         return made(**self.command.event_fields(0, self.command.decision("human", done)), **fields)
 
 
-def _add_alias(context: EntityContext, payload: AliasEntity) -> EntityAliasSet | None:
+def _add_alias(context: EntityContext, payload: orders.AliasEntity) -> EntityAliasSet | None:
     """Give an entity one more alias, taken from `moved_from` if given; None where the entity has it already."""
     alias = context.alias(payload.name, payload.moved_from)
     name, loser = context.known[payload.entity_id].name, payload.moved_from
@@ -297,7 +275,7 @@ def _proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault 
     return None
 
 
-def _split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]) -> EntitySplit:
+def _split(context: EntityContext, payload: orders.SplitEntity, naming: Collection[UUID]) -> EntitySplit:
     """Move facts and names of an entity to a new one; `naming` are these facts as far as they name the entity.
 
     Former versions of the facts are among them, and move with them.

@@ -1,6 +1,6 @@
 """Whether a new fact and a known fact are about the same entity, whatever names they use for it."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -100,7 +100,19 @@ class EntityCandidates:
     async def add(self, envelope: MatchedFacts, found: TurnEntities | None, rules: EffectivePolicy) -> MatchedFacts:
         if found is None or envelope.scope is None:
             return envelope
-        requests = dict(_requests(envelope, found, rules))
+        requests: dict[int, EntityFactsQuery] = {}
+        for place, matched in enumerate(envelope.facts):
+            key, subject_id = matched.fact.key, found.subject_of(matched.fact)
+            if key is None or not (matched.fact.single_valued or rules.is_single_valued(key)):
+                continue
+            if subject_id is None or subject_id in found.new:
+                continue
+            subject = found.registry[subject_id]
+            of_key = sum(known.key == key for known in matched.candidates)
+            if of_key >= MAX_CANDIDATES_OF_KEY and len(subject.aliases) > 1 and not subject.keys("user"):
+                known_ids = tuple(one.fact_id for one in matched.candidates)
+                query = EntityFactsQuery(entity_id=subject_id, key=key, vector=matched.vector, known=known_ids)
+                requests[place] = query
         if not requests:
             return envelope
         added = await self.facts.facts_of_entities(envelope.scope, list(requests.values()), at=envelope.occurred_at)
@@ -109,21 +121,3 @@ class EntityCandidates:
             known = facts[place].candidates
             facts[place] = facts[place].model_copy(update={"candidates": (*known, *more)})
         return envelope.model_copy(update={"facts": tuple(facts)})
-
-
-def _requests(
-    envelope: MatchedFacts, found: TurnEntities, rules: EffectivePolicy
-) -> Iterator[tuple[int, EntityFactsQuery]]:
-    """The queries by the places of their facts: facts with a single-valued key, about a known entity of two names."""
-    for place, matched in enumerate(envelope.facts):
-        fact, subject_id = matched.fact, found.subject_of(matched.fact)
-        if fact.key is None or not (fact.single_valued or rules.is_single_valued(fact.key)):
-            continue
-        if subject_id is None or subject_id in found.new:
-            continue
-        if sum(known.key == fact.key for known in matched.candidates) < MAX_CANDIDATES_OF_KEY:
-            continue
-        subject = found.registry[subject_id]
-        if len(subject.aliases) > 1 and not subject.keys("user"):
-            known_ids = tuple(one.fact_id for one in matched.candidates)
-            yield place, EntityFactsQuery(entity_id=subject_id, key=fact.key, vector=matched.vector, known=known_ids)
