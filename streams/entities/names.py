@@ -404,11 +404,18 @@ def has_other_surname(one: str, other: str) -> bool:
 def is_other_full_name(first: str, known: Collection[str]) -> bool:
     """Whether a first name is the full form of a known short one of which another full form is known.
 
-    Alexandra, where somebody is called Alex and Alexander.
+    Alexandra, where somebody is called Alex and Alexander; Daniel, where somebody is called Dan and Daniela.
     """
-    if first in known or not any(is_short_form(short, first) for short in known):
+    shorts = [short for short in known if is_short_form(short, first)]
+    if first in known or not shorts:
         return False
-    full = (one for one in known if is_first_name(one) or any(is_short_form(short, one) for short in known))
+    full = (
+        one
+        for one in known
+        if is_first_name(one)
+        or any(is_short_form(short, one) for short in known)
+        or any(one.startswith(short) for short in shorts)
+    )
     return not all(is_short_form(one, first) or is_short_form(first, one) for one in full)
 
 
