@@ -70,18 +70,21 @@ def with_subject_relations(
 ) -> MatchedFacts:
     """The facts of a turn, each candidate with whether it is about the entity of the fact.
 
-    `others` are the subjects of candidates that were looked up after the names of the turn.
+    `others` are the subjects of candidates that were looked up after the names of the turn. Of a known fact without an
+    entity, as after that was forgotten, the words of its subject tell.
     """
     subjects = subjects_by_fact((*others, *found.registry))
-    if not subjects:
-        return envelope
     facts = []
     for matched in envelope.facts:
         subject_id = found.subject_of(matched.fact)
         subject = found.registry[subject_id] if subject_id else None
         candidates = []
         for known in matched.candidates:
-            relation = entity_relation(subject, subjects.get(known.fact_id)) or known.subject_relation
+            about = subjects.get(known.fact_id)
+            relation = entity_relation(subject, about) or known.subject_relation
+            by_words = compare_subjects(matched.fact.subject, known.subject, envelope.user_names)
+            if relation is None and about is None and by_words == "other":
+                relation = "other"
             candidates.append(known.model_copy(update={"subject_relation": relation}))
         facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))
     return envelope.model_copy(update={"facts": tuple(facts)})
