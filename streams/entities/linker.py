@@ -35,8 +35,6 @@ from mnemolog.streams.entities.links import (
 from mnemolog.streams.entities.names import read_name
 from mnemolog.streams.entities.questions import SHOWN_FACTS, DoubtfulNames, as_shown, doubtful_names, without_decided
 from mnemolog.streams.entities.resolver import (
-    NO_KEYS,
-    LookupKeys,
     NameContext,
     NameVectors,
     ProposedMerge,
@@ -61,18 +59,26 @@ class EntityLinker:
     name_twin: float
 
     async def find(
-        self, envelope: MatchedFacts, facts: Sequence[ExtractedFact], besides: LookupKeys = NO_KEYS
+        self, envelope: MatchedFacts, facts: Sequence[ExtractedFact], texts: Iterable[str] = ()
     ) -> TurnEntities | None:
-        """The entities that `facts` of this source name, looked up by their names and the keys `besides`.
+        """The entities that `facts` of this source name, looked up by their names and by the words of `texts`.
 
-        None for a source without scope, and for one without facts and keys.
+        None for a source without scope, and for one without facts and texts.
         """
-        if envelope.scope is None or not (facts or besides.heads):
+        words = text_keys((*texts, *(fact.text for fact in facts if not envelope.infer)))
+        if envelope.scope is None or not (facts or words.heads):
             return None
-        context = _context(envelope)
-        asked = lookup_keys(facts, context) | besides
-        if not envelope.infer:
-            asked |= text_keys(fact.text for fact in facts)
+        reader = next((step for step in envelope.steps if step.stage == "extract"), None)
+        context = NameContext(
+            owner=envelope.owner,
+            source_id=envelope.source_id,
+            speaker=envelope.speaker,
+            user_names=envelope.user_names,
+            model=reader.model if reader else None,
+            prompt_version=reader.prompt_version if reader else None,
+            tells_ties=not isinstance(envelope.order, Promote),
+        )
+        asked = lookup_keys(facts, context) | words
         vectors = NameVectors.of(envelope.name_vectors, self.name_twin)
         known = await self.entities.known_entities(
             envelope.scope,
@@ -95,7 +101,7 @@ class EntityLinker:
         ]
         named = [one.model_copy(update={"fact": fact}) for one, fact in zip(turn.facts, facts, strict=True)]
         turn = turn.model_copy(update={"facts": tuple(named)})
-        return turn, await self.find(turn, facts, text_keys(fact.text for fact in facts))
+        return turn, await self.find(turn, facts, [fact.text for fact in facts])
 
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
         """The names of a source that a model is asked about; None where no name is in doubt."""
@@ -126,7 +132,7 @@ class EntityLinker:
             unread = [
                 fact for event, fact in new if not subject_of_sources(fact, sources_of(event, sources, is_edit=is_edit))
             ]
-            found = await self.find(envelope, unread, text_keys(fact.text for _, fact in new))
+            found = await self.find(envelope, unread, [fact.text for _, fact in new])
         if found is None:
             return ()
         reads_texts = is_command or not envelope.infer
@@ -135,19 +141,6 @@ class EntityLinker:
             del proposed[pair]
         builder = FactLinksBuilder(found=found, sources=sources, reads_texts=reads_texts, is_edit=is_edit)
         return entity_events(builder, events)
-
-
-def _context(envelope: MatchedFacts) -> NameContext:
-    reader = next((step for step in envelope.steps if step.stage == "extract"), None)
-    return NameContext(
-        owner=envelope.owner,
-        source_id=envelope.source_id,
-        speaker=envelope.speaker,
-        user_names=envelope.user_names,
-        model=reader.model if reader else None,
-        prompt_version=reader.prompt_version if reader else None,
-        tells_ties=not isinstance(envelope.order, Promote),
-    )
 
 
 def entity_events(builder: FactLinksBuilder, events: Sequence[MemoryEvent]) -> tuple[AnyEntityEvent, ...]:

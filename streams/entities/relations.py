@@ -19,6 +19,7 @@ from mnemolog.streams.entities.resolver import (
     AskedName,
     FoundEntity,
     NameResolver,
+    ProposedMerge,
     find_by_answer,
     names_of,
 )
@@ -157,7 +158,8 @@ def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, 
     if _is_known(other, other_finding):
         other_id = resolver.record(other, other_finding)
         if other_id is not None and other_id != entity_id:
-            resolver.propose_stated_merge(entity_id, other_id, fact.excerpt)
+            into, merged = resolver.registry[entity_id], resolver.registry[other_id]
+            resolver.propose(ProposedMerge(merged, into, fact.excerpt, is_stated=True))
     elif holders := resolver.registry.shown_of_name(other.name.key):
         resolver.report_taken(other.name.text, holders)
     elif finding.entity is not None and finding.step != "model" and finding.compared:

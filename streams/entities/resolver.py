@@ -176,11 +176,6 @@ def key_with_origin(key: str, origin: str | None) -> str:
     return f"{key} ({origin})" if origin else key
 
 
-def same_type(one: EntityType, other: EntityType) -> bool:
-    """Whether two types may be of one entity: "other" stands for an unknown type."""
-    return one == other or "other" in (one, other)
-
-
 MAX_USER_NAMES: Final = 5
 
 
@@ -210,14 +205,6 @@ class NameContext:
     def other_speaker(self) -> str | None:
         """The speaker where that is not the user: "my wife" is then the speaker's wife."""
         return None if not self.user_names or self.is_user(self.speaker) else self.speaker
-
-    @property
-    def registered_names(self) -> Sequence[str]:
-        """The names of the user's entity, the name of the user as speaker first."""
-        if not self.user_names:
-            return ()
-        own = () if self.speaker is None or self.other_speaker else (self.speaker,)
-        return list(dict.fromkeys((*own, *self.user_names)))[:MAX_USER_NAMES]
 
 
 def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedEntity]:
@@ -257,9 +244,6 @@ class LookupKeys:
 
     def __or__(self, other: "LookupKeys") -> "LookupKeys":
         return LookupKeys(heads=self.heads | other.heads, keys=self.keys | other.keys, ends=self.ends | other.ends)
-
-
-NO_KEYS: Final = LookupKeys(heads=frozenset(), keys=frozenset(), ends=frozenset())
 
 
 def lookup_keys(facts: Sequence[ExtractedFact], context: NameContext) -> LookupKeys:
@@ -333,7 +317,8 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
     The name joins the only entity that this step means, if nothing speaks against it; else it is of a new entity, and
     the found ones are its possible twins.
     """
-    fits = [(one, fit) for one in registry if _parting(asked, one) is None and (fit := _fit(asked, one, registry))]
+    possible = (one for one in registry if not is_certainly_another(asked, one))
+    fits = [(one, fit) for one in possible if (fit := _fit(asked, one, registry))]
     place = min((fit.place for _, fit in fits), default=None)
     found = {one.entity_id: (one, fit) for one, fit in fits if fit.place == place}
     meant = _meant(asked, place, [one for one, _ in found.values()])
@@ -401,8 +386,6 @@ def _meant(asked: AskedName, place: int | None, found: Sequence[KnownEntity]) ->
 
 def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
     """What speaks against an entity as the bearer of a name, in words for `explain`."""
-    if parting := _parting(asked, entity):
-        yield parting
     name, names = asked.name, names_of(entity)
     if name.is_another or (name.origin == "another" and " (another)" not in marks_of(entity)):
         yield "said to be another one"
@@ -421,19 +404,22 @@ def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
         yield "known by another full first name"
 
 
-def _parting(asked: AskedName, entity: KnownEntity) -> str | None:
-    """Why a name is certainly not of an entity, which is then no possible twin either; None where it may be."""
-    if not same_type(asked.kind, entity.type):
-        return f"it is a {entity.type}"
+def is_certainly_another(asked: AskedName, entity: KnownEntity) -> bool:
+    """Whether a name is certainly not of an entity, which is then no possible twin either.
+
+    It is of another type; nobody is anything to themselves; the user is the one who speaks, and not "Sam from work"; or
+    one is the older, one the younger of a tie.
+    """
+    if asked.kind != entity.type and "other" not in (asked.kind, entity.type):
+        return True
     if asked.tie_key and asked.tie_key.endswith(str(entity.entity_id)):
-        return "nobody is that to themselves"
+        return True
     if asked.name.origin and entity.keys("user"):
-        return "the user is the one who speaks"
-    if asked.tie_key and (age := age_in(asked.name.text)):
-        ages = {age_in(one.text) for one in entity.aliases if (one.kind, one.key) == ("tie", asked.tie_key)} - {None}
-        if ages and age not in ages:
-            return "one is the older, one the younger"
-    return None
+        return True
+    if not (asked.tie_key and (age := age_in(asked.name.text))):
+        return False
+    ages = {age_in(one.text) for one in entity.aliases if (one.kind, one.key) == ("tie", asked.tie_key)} - {None}
+    return bool(ages) and age not in ages
 
 
 NameAnswers = Mapping[str, AnsweredName]
@@ -522,8 +508,6 @@ class NameResolver:
         name, kind, tie_key = asked
         if name.is_bare:
             return finding.entity.entity_id if finding.entity else None
-        if finding.entity is not None:
-            self.propose_tie_merge(name, tie_key, finding.entity)
         aliases = []
         if name.name is not None and name.key:
             key = key_with_origin(name.key, name.origin)
@@ -532,6 +516,7 @@ class NameResolver:
         if tie_key is not None:
             aliases.append(Alias(text=name.text, kind="tie", key=tie_key))
         if finding.entity is not None:
+            self.propose_tie_merge(name, tie_key, finding.entity)
             entity_id = finding.entity.entity_id
             entity = self.registry[entity_id]
             if entity.type == "other" != kind:
@@ -608,8 +593,11 @@ class NameResolver:
 
     def user(self) -> KnownEntity:
         """The user's entity; registered where it is new, unless one known person already has a name of the user."""
-        named = [(name[:MAX_NAME], name_key(name)) for name in self.context.registered_names]
-        aliases = [Alias(text=name, key=key) for name, key in named if key]
+        context, names = self.context, self.context.user_names
+        if names and context.speaker is not None and context.other_speaker is None:
+            names = (context.speaker, *names)  # the first one names the entity
+        known = [(name[:MAX_NAME], name_key(name)) for name in list(dict.fromkeys(names))[:MAX_USER_NAMES]]
+        aliases = [Alias(text=name, key=key) for name, key in known if key]
         if (user := self.registry.user()) is not None:
             for alias in aliases:
                 self.add_alias(user.entity_id, alias, FoundEntity(entity=user, step="user"))
@@ -633,21 +621,18 @@ class NameResolver:
         known = next((one.entity_id for one in holders if one.entity_id not in self.new), None)
         self.unlinked.append(UnlinkedName(name=name, reason="name_taken", entity_id=known))
 
-    def propose_stated_merge(self, into_id: UUID, merged_id: UUID, words: str) -> None:
-        """Propose to merge two known entities that these words state to be one; the user is always the target."""
-        into, merged = self.registry[into_id], self.registry[merged_id]
-        if merged.keys("user"):
-            into, merged = merged, into
-        if (into.entity_id, merged.entity_id) not in self.proposed:
-            self.proposed[merged.entity_id, into.entity_id] = ProposedMerge(merged, into, words, is_stated=True)
-
     def propose_tie_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
         """Propose to merge a wife known without a name into Ana, who is known by her name, after "my wife Ana"."""
         tied = self.registry.of_tie(tie_key) if tie_key and name.key else []
         nameless = [one for one in tied if not names_of(one) and not one.keys("user") and one.entity_id not in self.new]
         if len(nameless) == 1 and found.entity_id not in {nameless[0].entity_id, *self.new}:
-            merge = ProposedMerge(nameless[0], found, name.text)
-            self.proposed[merge.merged.entity_id, found.entity_id] = merge
+            self.propose(ProposedMerge(nameless[0], found, name.text))
+
+    def propose(self, merge: ProposedMerge) -> None:
+        """Propose to merge two known entities; the user is always the target."""
+        if merge.merged.keys("user"):
+            merge = merge._replace(merged=merge.into, into=merge.merged)
+        self.proposed.setdefault((merge.merged.entity_id, merge.into.entity_id), merge)
 
     def _register(self, name: str, kind: EntityType, aliases: Sequence[Alias], finding: FoundEntity) -> UUID:
         entity_id = ids.entity_id(self.context.owner, self.context.source_id, len(self.new))
