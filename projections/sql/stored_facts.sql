@@ -17,14 +17,16 @@ WITH RECURSIVE versions AS (
     SELECT versions.asked, made.fact_id, versions.place + 1
     FROM versions
     CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = versions.fact_id OFFSET 0) AS closed
-    INNER JOIN memory_events AS made ON closed.superseded_by = made.fact_id
+    INNER JOIN memory_events AS made ON made.targets @> ARRAY[closed.fact_id] AND made.targets <> '{{}}'
     WHERE closed.status NOT IN ('active', 'pending_confirmation')
-        AND closed.fact_id = ANY(made.targets)
+        AND made.fact_id IS NOT NULL
+        AND NOT made.stale
         AND (
             made.event IN ('facts_merged', 'fact_corrected')
-            OR (made.event = 'fact_pending' AND made.payload ->> 'action' = 'merge')
+            OR (made.event = 'fact_pending' AND made.payload ->> 'action' = 'merge' AND made.fact_id = closed.superseded_by)
             OR (made.event IN ('fact_replaced', 'fact_contradicted') AND made.decided_by = 'application')
         )
+        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = made.event_id)
 )
 SELECT last.asked, {{stored_fact facts}}
 FROM (SELECT DISTINCT ON (asked) asked, fact_id FROM versions ORDER BY asked, place DESC) AS last

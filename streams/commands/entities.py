@@ -57,7 +57,7 @@ class EntityCommandHandler:
         asked = keys_of_names([*given_names, *(one.name for one in known.values())], names)
         found = await self.entities.known_entities(command.scope, heads=asked.heads, keys=asked.keys)
         context = EntityContext(command=command, known=known, registry=EntityRegistry(found), names=names)
-        raise_for_faults(map(context.fault, named))
+        raise_for_faults(entity_fault(command, entity_id, known) for entity_id in named)
         match payload:
             case orders.RenameEntity():  # to a name that no other entity has
                 alias = context.alias(payload.name)
@@ -190,6 +190,20 @@ def given_alias(name: str, registry: EntityRegistry, names: NameContext) -> Alia
     return Alias(text=spoken.text, kind="tie", key=f"{spoken.tie} of {owner.entity_id}")
 
 
+def entity_fault(command: CommandContext, entity_id: UUID, known: Mapping[UUID, StoredEntity]) -> Fault | None:
+    """Why a command cannot change an entity."""
+    entity = known.get(entity_id)
+    if entity is None:
+        return "unknown_entity", f"{entity_id} is not known: check the id"
+    if entity.scope != command.scope:
+        return "foreign_entity", f"{entity_id} belongs to another scope: send the command in the scope of the entity"
+    if entity.status == "merged":
+        return "merged_entity", f"{entity_id} was merged into {entity.merged_into}: name that, or undo the merge"
+    if entity.status != "active":
+        return "unknown_entity", f"{entity_id} was {entity.status}: undo that first"
+    return None
+
+
 C = TypeVar("C", bound=EntityChange)
 
 
@@ -212,22 +226,6 @@ class EntityContext:
             if alias.kind != "user" and alias.text.casefold() == name.casefold():
                 return alias
         return given_alias(name, self.registry, self.names)
-
-    def fault(self, entity_id: UUID) -> Fault | None:
-        """Why an entity cannot be changed."""
-        entity = self.known.get(entity_id)
-        if entity is None:
-            return "unknown_entity", f"{entity_id} is not known: check the id"
-        if entity.scope != self.command.scope:
-            return (
-                "foreign_entity",
-                f"{entity_id} belongs to another scope: send the command in the scope of the entity",
-            )
-        if entity.status == "merged":
-            return "merged_entity", f"{entity_id} was merged into {entity.merged_into}: name that, or undo the merge"
-        if entity.status != "active":
-            return "unknown_entity", f"{entity_id} was {entity.status}: undo that first"
-        return None
 
     def has(self, entity_id: UUID, alias: Alias) -> bool:
         return any((one.kind, one.key) == (alias.kind, alias.key) for one in self.known[entity_id].aliases)

@@ -86,9 +86,9 @@ def consequences(change: SubjectChange, rules: EndRules) -> Consequences:
     ended = {
         fact_id: ender
         for fact_id, ender in parted.items()
-        if (state := change.facts[fact_id].state).believed_to is None
-        and state.true_to is not None
-        and state.status in {*ENDED_STATUSES, "active"}
+        if (was := change.facts[fact_id].state).believed_to is None
+        and was.true_to is not None
+        and was.status in {*ENDED_STATUSES, "active"}
     }
     states = {
         fact_id: state

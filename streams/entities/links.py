@@ -259,7 +259,7 @@ def said_again(fact: ExtractedFact, original: LinkedFact) -> ExtractedFact:
         elif name is not None and (tie is None or " (" in name.key):
             names[entity_id] = name.text
         else:
-            names[entity_id] = " ".join(filter(None, (tie, name and name.text))) or entity.name
+            names[entity_id] = " ".join(filter(None, (tie, name.text if name else None))) or entity.name
     roles = [(entity_id, role) for entity_id, role in original.links if names[entity_id] != USER]
     subject = next((names[entity_id] for entity_id, role in roles if role == "subject"), fact.subject)
     entities = [

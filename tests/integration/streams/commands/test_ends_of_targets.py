@@ -137,8 +137,7 @@ async def test_what_has_ended_is_not_edited_nor_what_ended_it(db: ProjectedDatab
     assert await commands.states(*versions) == before
 
 
-@pytest.mark.parametrize("first", ["update", "correct", "merge"])
-@pytest.mark.parametrize("place", [0, 1], ids=["update", "correct"])
+@pytest.mark.parametrize(("first", "place"), [("update", 0), ("update", 1), ("correct", 1), ("merge", 0), ("merge", 1)])
 async def test_an_edit_by_the_id_of_a_former_version_takes_the_newest(
     db: ProjectedDatabase, first: str, place: int
 ) -> None:

@@ -370,7 +370,7 @@ async def test_a_question_takes_no_fact_back(talk: Talk) -> None:
 @pytest.mark.parametrize("how", ["resolve", "confirm"])
 async def test_who_was_known_by_a_fact_that_a_person_has_ended_is_known_still(talk: Talk, how: str) -> None:
     """What a person settles to have ended is not deleted: its names stay, and so does what its turn said."""
-    await talk.do("lives", "Annie", "Bern")
+    await talk.say("Annie lives in Bern", "Annie", "Bern", category="health")
     if how == "resolve":
         await talk.do("lives", "Ana Keller", "Basel")
         await talk.do("merge", "Ana Keller", "Annie")

@@ -3,7 +3,8 @@
 import pytest
 
 from mnemolog.schemas.entities import KnownEntity
-from mnemolog.schemas.envelopes import MatchedFacts, Origin
+from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.resolver import NameContext
