@@ -17,7 +17,7 @@ WITH RECURSIVE versions AS (
     SELECT versions.asked, made.fact_id, versions.place + 1
     FROM versions
     CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = versions.fact_id OFFSET 0) AS closed
-    INNER JOIN memory_events AS made ON made.targets @> ARRAY[closed.fact_id] AND made.targets <> '{{}}'
+    INNER JOIN memory_events AS made ON made.targets @> ARRAY[closed.fact_id] AND made.targets <> '{}'
     WHERE closed.status NOT IN ('active', 'pending_confirmation')
         AND made.fact_id IS NOT NULL
         AND NOT made.stale

@@ -71,7 +71,7 @@ class EntityLinker:
         reader = next((step for step in envelope.steps if step.stage == "extract"), None)
         context = NameContext(
             owner=envelope.owner,
-            source_id=envelope.source_id,
+            source_id=envelope.id_source,
             speaker=envelope.speaker,
             user_names=envelope.user_names,
             model=reader.model if reader else None,

@@ -6,14 +6,12 @@ import pytest
 
 from mnemolog.projections.queries.results import Result
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
-from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
-from tests.support.servers.scripted_model import ScriptedAnswer, ScriptedDecision
+from tests.support.harnesses.pipeline_harness import PipelineHarness, day
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
 OLD: Final = "Hal never rides his 3 bikes with Tom."
 NEW: Final = "Hal rides his bikes on Sundays."
-RIGHT: Final = "Hal never rides his 3 bikes with Tom, but rides on Sundays."
 
 
 def decision_reply(action: str, *known: int, new: int = 1, **fields: Any) -> str:
@@ -25,12 +23,6 @@ FAULTS: Final[dict[str, tuple[str, str]]] = {
     "another form": ('{"actions": []}', "the answer is not one complete JSON object"),
 }
 """One of each kind; `test_resolve_parser.py` has them all."""
-
-
-async def say_with_invalid_replies(hal: Person, *answers: ScriptedAnswer, **turn: Any) -> Result:
-    """A fact, then one that may conflict; the model gives these answers, the last one again and again."""
-    await hal.say(fact_json(OLD, "bikes"))
-    return await hal.say(fact_json(NEW, "bikes"), answers=answers, **turn)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -53,55 +45,6 @@ async def test_a_faulty_ruling_is_told_once_and_then_both_facts_stand(harness: P
     assert (facts[old]["mention_count"], facts[old]["true_to"], facts[old]["superseded_by"]) == (1, None, None)
 
 
-async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness) -> None:
-    hal, faulty = harness.person("hal-reason"), decision_reply("REPLACE", 2)
-    result = await say_with_invalid_replies(hal, faulty, decision_reply("MERGE", 1, text=RIGHT))
-    assert (result.llm_calls, [memory.event for memory in result.changes]) == (3, ["facts_merged"])
-    assert await hal.statuses() == {OLD: "superseded", RIGHT: "active"}
-    assert await harness.memory.unresolved(user_id=hal.name) == []
-
-
-LATER: Final = "Hal takes his bikes to France."
-
-
-async def test_what_is_unresolved_is_listed_with_what_it_stands_beside(harness: PipelineHarness) -> None:
-    """A later turn without a valid ruling leaves it as it is."""
-    hal = harness.person("hal-listed")
-    await say_with_invalid_replies(hal, decision_reply("REPLACE", 2))
-    (waiting,) = await harness.memory.unresolved(user_id=hal.name)
-    assert (waiting.fact.text, [one.text for one in waiting.beside]) == (NEW, [OLD])
-    assert "K2 is not among its known facts" in waiting.reason
-    assert [fact.text for fact in await harness.memory.facts(user_id=hal.name)] == [OLD, NEW]
-    assert await harness.memory.unresolved(user_id="nobody") == []
-    await hal.say(fact_json(LATER, "bikes"), answers=["no"])
-    assert [one.fact.text for one in await harness.memory.unresolved(user_id=hal.name)] == [NEW, LATER]
-    assert await hal.statuses() == dict.fromkeys((OLD, NEW, LATER), "active")
-
-
-@pytest.mark.parametrize(
-    ("decision", "unresolved", "old", "new"),
-    [
-        (ScriptedDecision("SIMILAR", (OLD,)), NEW, "active", "active"),
-        (ScriptedDecision("KEEP", (OLD,)), "Hal does not ride his 3 bikes with Tom.", "active", "archived"),
-        (ScriptedDecision("MERGE", (OLD,), text=RIGHT), NEW, "superseded", "superseded"),
-    ],
-    ids=["similar", "keep", "merge"],
-)
-async def test_a_later_turn_that_meets_it_settles_it(
-    harness: PipelineHarness, decision: ScriptedDecision, unresolved: str, *, old: str, new: str
-) -> None:
-    hal = harness.person(f"hal-later-{decision.action}")
-    await hal.say(fact_json(OLD, "bikes"))
-    await hal.say(fact_json(unresolved, "bikes"), answers=["no"])
-    result = await hal.say(fact_json(LATER, "bikes"), decisions={LATER: ScriptedDecision("ADD"), unresolved: decision})
-    (question,) = hal.questions_about(LATER)[-1:]
-    assert set(question.new.values()) == {LATER, unresolved}
-    assert result.llm_calls == 2
-    statuses = await hal.statuses()
-    assert (statuses[OLD], statuses[unresolved], statuses[LATER]) == (old, new, "active")
-    assert await harness.memory.unresolved(user_id=hal.name) == []
-
-
 async def test_a_turn_that_failed_is_asked_about_anew_when_it_is_published_again(harness: PipelineHarness) -> None:
     noa, said = harness.person("noa"), fact_json("Noa keeps goats.")
     harness.model.extractions["noa-0"] = "Noa hält Ziegen."
@@ -116,3 +59,35 @@ async def test_a_turn_that_failed_is_asked_about_anew_when_it_is_published_again
     await noa.say(fact_json("Noa has a barn."))
     assert (await harness.memory.wait("noa-0", user_id="noa")).attempt == 2
     assert await noa.statuses() == {"Noa keeps goats.": "active", "Noa has a barn.": "active"}
+
+
+async def test_what_no_model_could_read_is_kept_as_it_was_said_until_it_can_be_read(harness: PipelineHarness) -> None:
+    """The policy says so. What was said again since then stays, for another turn rests on it."""
+    una, memory = harness.person("una", tenant="unread"), harness.memory
+    issued = await memory.admin.set_policy({"when_unread": "raw"}, tenant="unread")
+    assert (await memory.wait(issued.turn_id, tenant="unread")).success
+    sentences = ["Una keeps goats.", "Una has a barn.", "Una is happy."]
+    messages = [{"role": "user", "content": text} for text in sentences]
+
+    async def publish(attempt: int, reply: str) -> Result:
+        harness.model.extractions["unread"] = reply
+        await memory.add(messages, turn_id="unread", occurred_at=day(0), speaker="Una", **una.scope)
+        return await memory.wait("unread", user_id="una", tenant="unread", attempt=attempt)
+
+    failed = await publish(1, "Una hält Ziegen.")
+    assert (failed.status, [one.event for one in failed.changes]) == ("failed", ["fact_added"] * 3)
+    reason = "invalid_reply: no model could read the turn, so what was said is kept as it is"
+    assert {one.reason for one in failed.changes} == {reason}
+    decisions = await harness.rows("SELECT decided_by FROM memory_events WHERE source_id = 'unread' ORDER BY ordinal")
+    assert [row["decided_by"] for row in decisions if row["decided_by"]] == ["fallback"] * 3
+    assert await una.statuses() == dict.fromkeys(sentences, "active")
+    raw = await una.facts()
+    await una.say(fact_json("Una has a barn."))
+    again = await publish(2, "Immer noch nicht.")
+    assert (again.status, again.changes) == ("failed", ())
+    goats, happy = fact_json("Una keeps goats."), fact_json("Una feels happy.", excerpt="Una is happy.")
+    read = await publish(3, facts_reply(goats, happy))
+    assert (read.status, [one.event for one in read.changes]) == ("facts", ["fact_added"] * 2 + ["fact_retracted"])
+    facts = await memory.facts(user_id="una", tenant="unread")
+    assert [fact.text for fact in facts] == ["Una has a barn.", "Una keeps goats.", "Una feels happy."]
+    assert not {fact.id for fact in facts} & {raw["Una keeps goats."]["fact_id"], raw["Una is happy."]["fact_id"]}
