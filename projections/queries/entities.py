@@ -44,7 +44,6 @@ class AskedTimes:
 
     @property
     def parameters(self) -> dict[str, datetime | None]:
-        """The times as parameters of a query."""
         return {"believed_at": self.believed_at, "true_at": self.true_at}
 
     def had_happened(self, at: datetime) -> bool:
@@ -278,7 +277,6 @@ class EntityDetails:
 
     @property
     def name(self) -> str:
-        """The own name of the entity."""
         return self.entity.name
 
     def __repr__(self) -> str:

@@ -61,7 +61,6 @@ class Neighbour:
 
     @property
     def name(self) -> str:
-        """The own name of the entity."""
         return self.entity.name
 
     def __repr__(self) -> str:

@@ -27,7 +27,6 @@ from mnemolog.schemas.facts import (
     Statement,
     ranked_categories,
 )
-from mnemolog.schemas.filters import Filter, parse_filter
 from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.commands.context import (
@@ -39,7 +38,6 @@ from mnemolog.streams.commands.context import (
     is_open,
     open_fault,
     raise_for_faults,
-    unresolved_fault,
 )
 from mnemolog.streams.ends import EndRules, same_value, slot_relation, tells_end_of
 from mnemolog.streams.merges import candidate_of, fill_one_slot, merged, says_more
@@ -96,12 +94,6 @@ def beginning_after_edit(old: StoredFact, new_text: str, at: datetime) -> dateti
         return None
     is_beginning = old.fact.action_hint == "update" or old.true_from.date() == before[0].first
     return after[0].start(at) if is_beginning else None
-
-
-def adds_denial(old_text: str, new_text: str) -> bool:
-    """Whether `new_text` denies something and `old_text` does not."""
-    old, new = ({word.casefold() for word in _words(text)} for text in (old_text, new_text))
-    return bool(new & NEGATIONS) and not old & NEGATIONS
 
 
 def has_nothing_in_common(known: FactSnapshot, text: str, people: Iterable[str | None]) -> bool:
@@ -222,7 +214,10 @@ def resolve(
 
     These are the facts that the model was asked about, not all that were near.
     """
-    raise_for_faults([unresolved_fault(context, payload.fact_id, facts)])
+    raise_for_faults([open_fault(context, payload.fact_id, facts)])
+    if not facts[payload.fact_id].state.unresolved:
+        detail = f"{payload.fact_id} is not unresolved: there is nothing to settle"
+        raise CommandRefusedError("not_unresolved", detail)
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.targets)
     wanted = dict.fromkeys(
         payload.targets or (fact_id for fact_id in default_targets if is_open(context, fact_id, facts))
@@ -296,7 +291,8 @@ def _new_version(
     until = term if term is None or true_from < term else None
     timed: dict[str, Any] = {"valid_until": until}
     timed |= {"event_time": begins} if since or begins else {}
-    denial = {"action_hint": "retract"} if adds_denial(old.fact.text, edit.text) else {}
+    denied, denies = ({*_folded(_words(text))} & NEGATIONS for text in (old.fact.text, edit.text))
+    denial = {"action_hint": "retract"} if denies and not denied else {}
     return NewFact(
         **stated | changed | slot | timed | denial,
         fact_id=ids.fact_id(context.owner, context.source_id, ordinal),
@@ -307,12 +303,6 @@ def _new_version(
         metadata=dict(old.metadata if edit.metadata is None else edit.metadata) or None,
         vector=text.vector,
     )
-
-
-def facts_to_compare(payload: Import) -> tuple[Filter, ...]:
-    """Filters for the facts that an imported fact may repeat or stand beside: of its text, and of its key."""
-    of_key = ({"key": {"eq": payload.fact.key}},) if payload.fact.key else ()
-    return tuple(parse_filter(wanted) for wanted in ({"memory": {"eq": payload.fact.text}}, *of_key))
 
 
 def import_fact(

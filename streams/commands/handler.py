@@ -10,7 +10,7 @@ from mnemolog.schemas import command as orders
 from mnemolog.schemas.command import MAX_ITEMS, Command, CommandPayload, named_facts
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import DecisionUndone
-from mnemolog.schemas.filters import EVERYTHING
+from mnemolog.schemas.filters import EVERYTHING, parse_filter
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.schemas.stored import StoredFact
@@ -162,9 +162,15 @@ class CommandHandler:
                 events = await self._delete_all(context, payload)
             case orders.Import():
                 near: dict[UUID, None] = {}
-                for wanted in edits.facts_to_compare(payload):  # one after the other: a key may have many facts
+                of_key = ({"key": {"eq": payload.fact.key}},) if payload.fact.key else ()
+                for wanted in ({"memory": {"eq": payload.fact.text}}, *of_key):  # apart: a key may have many facts
                     found = await self.facts.scope_facts(
-                        context.scope, key=None, category=None, wanted=wanted, at=context.now, limit=MAX_ITEMS
+                        context.scope,
+                        key=None,
+                        category=None,
+                        wanted=parse_filter(wanted),
+                        at=context.now,
+                        limit=MAX_ITEMS,
                     )
                     near |= dict.fromkeys(found.fact_ids)
                 known = await self.facts.facts(tuple(near))

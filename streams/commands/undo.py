@@ -37,7 +37,6 @@ class FactChange:
 
     @property
     def changes_state(self) -> bool:
-        """Whether it changed more than mentions."""
         return self.before.model_dump(exclude=_MENTION_FIELDS) != self.after.model_dump(exclude=_MENTION_FIELDS)
 
     @property
@@ -218,7 +217,6 @@ class UndoPlan:
 
 
 def affected_facts(event: LoggedEvent) -> frozenset[UUID]:
-    """The facts that undoing an event has to look at."""
     return event.affected_fact_ids if event.enables else event.affected_fact_ids | event.named_fact_ids
 
 

@@ -114,11 +114,9 @@ class TurnEntities:
         return found
 
     def entities_in(self, fact: ExtractedFact) -> set[UUID]:
-        """The entities that a fact of the source names."""
         return {link.entity_id for link in self._links.get(_statement(fact), ())}
 
     def subject_of(self, fact: ExtractedFact) -> UUID | None:
-        """The entity that is the subject of a fact of the source."""
         links = self._links.get(_statement(fact), ())
         return next((link.entity_id for link in links if link.role == "subject"), None)
 
@@ -137,7 +135,6 @@ class TurnEntities:
         return (EntityLink(entity_id=called[0].entity_id, role="subject", name=fact.subject, step="exact"),)
 
     def subject_of_event(self, event: MemoryEvent) -> KnownEntity | None:
-        """The entity that is the subject of an event's new fact."""
         links = self.links_of_event(event)
         return next((self.registry[link.entity_id] for link in links if link.role == "subject"), None)
 
@@ -445,5 +442,4 @@ def _carried(entity: KnownEntity, role: Role, aliases: Sequence[Alias]) -> Entit
 
 
 def _dated(relation: StatedRelation, ended_at: datetime) -> StatedRelation:
-    """A relation that is over with its end time."""
     return replace(relation, ended_at=relation.ended_at or ended_at) if relation.is_over else relation

@@ -84,7 +84,6 @@ def forms_of(first: str) -> frozenset[str]:
 
 
 def is_first_name(word: str) -> bool:
-    """Whether the table has a word as a first name or a short form."""
     return word in _FORMS or word in _OWN_NAMES
 
 
@@ -158,6 +157,7 @@ _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNOR
 _THE_OTHER: Final = re.compile(rf"^(?:{WORDS['the_other']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
 """Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
+_NO_DIGIT: Final = re.compile("[^0-9]")
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
 
 
@@ -319,7 +319,6 @@ def _apposed(said: str) -> SpokenName | None:
 
 
 def _tied(said: str) -> SpokenName | None:
-    """The parts of a name that contains a tie; None where it contains none."""
     for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST):
         if match := pattern.match(said):
             groups = match.groupdict()
@@ -488,6 +487,11 @@ def bearer_called(entity: KnownEntity, said: str) -> UUID | None:
     return None
 
 
+def same_numbers(one: str, other: str) -> bool:
+    """Whether two keys have the same digits: "iphone 14" is never "iphone 15". The SQL of the lookup does the same."""
+    return _NO_DIGIT.sub("", one) == _NO_DIGIT.sub("", other)
+
+
 def slip_heads(key: str) -> set[str]:
     """The heads of the names that this name is when two neighbouring letters of its first word changed places.
 
@@ -510,7 +514,7 @@ def compare_names(one: str, other: str) -> Likeness | None:
         return None
     if first == other_spelled or second == spelled or _is_misread(first, second):
         return "same"
-    if _numbers(first) != _numbers(second) or _titles(first) != _titles(second):
+    if not same_numbers(first, second) or _titles(first) != _titles(second):
         return None
     edits = OSA.distance(first, second, score_cutoff=MAX_EDITS)
     if edits > MAX_EDITS or OSA.normalized_similarity(first, second) < TWIN_SIMILARITY:
@@ -566,7 +570,3 @@ def _keys(name: str) -> tuple[str, str]:
 def _titles(key: str) -> str:
     first = key.partition(" ")[0]
     return first if first in _TITLES else ""
-
-
-def _numbers(key: str) -> str:
-    return "".join(letter for letter in key if letter.isdigit())

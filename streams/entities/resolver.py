@@ -5,7 +5,6 @@ From top to bottom: vectors of names, the registry of known entities, the keys o
 the names of one source (`NameResolver`).
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -45,11 +44,11 @@ from mnemolog.streams.entities.names import (
     name_key,
     read_name,
     relation_of_names,
+    same_numbers,
     slip_heads,
 )
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
 
-_NO_DIGIT: Final = re.compile("[^0-9]")
 _FORMER: Final = "ex_"
 
 
@@ -106,11 +105,6 @@ def names_to_embed(facts: Iterable[ExtractedFact]) -> dict[str, str]:
     return found
 
 
-def same_numbers(one: str, other: str) -> bool:
-    """Whether two keys have the same digits: "iphone 14" is never "iphone 15". The SQL of the lookup does the same."""
-    return _NO_DIGIT.sub("", one) == _NO_DIGIT.sub("", other)
-
-
 class EntityRegistry:
     """Finds entities by the keys of their names: known entities, and those that earlier names of the turn added."""
 
@@ -142,7 +136,6 @@ class EntityRegistry:
         return next((entity for entity in self if entity.keys("user")), None)
 
     def of_name(self, key: str) -> list[KnownEntity]:
-        """The entities with this proper name, with or without an origin."""
         return [entity for entity in self if key in names_of(entity)]
 
     def shown_of_name(self, key: str) -> list[KnownEntity]:
@@ -150,7 +143,6 @@ class EntityRegistry:
         return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
 
     def is_near(self, name: SpokenName, kind: EntityType, entity: KnownEntity) -> bool:
-        """Whether an entity of this type has a name near to this one in meaning."""
         vector = self.vectors.vector_of(name, kind) if entity.type == kind else None
         if vector is None:
             return False

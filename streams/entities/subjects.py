@@ -41,7 +41,6 @@ def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> Entit
 
 
 def subjects_by_fact(subjects: Iterable[KnownEntity]) -> dict[UUID, KnownEntity]:
-    """The entities by the ids of the facts that have them as subject."""
     return {fact_id: entity for entity in subjects for fact_id in entity.subject_of}
 
 
