@@ -166,7 +166,8 @@ def links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLink
     owned = []
     for entity in named_entities(fact, resolver.context):
         name = read_name(entity.name)
-        if name is None or (found := resolver.entity_of(name, entity.type)) is None:
+        words = None if resolver.context.tells_ties else fact.text
+        if name is None or (found := resolver.entity_of(name, entity.type, words)) is None:
             resolver.report_unresolved(entity.name, is_name=name is not None and not name.is_bare)
             continue
         entity_id, finding = found

@@ -6,7 +6,7 @@ the names of one source (`NameResolver`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -39,6 +39,7 @@ from mnemolog.streams.entities.names import (
     bearer_called,
     forms_of,
     has_other_surname,
+    has_tie,
     is_other_full_name,
     likeness_of,
     name_key,
@@ -477,9 +478,18 @@ class NameResolver:
     doubtful: dict[UUID, SpokenName] = field(default_factory=dict)
     types: dict[UUID, EntityType] = field(default_factory=dict)
 
-    def entity_of(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
-        """The entity of a name, registered where it is new; None where the source adds too many entities."""
+    def entity_of(
+        self, name: SpokenName, kind: EntityType, words: str | None = None
+    ) -> tuple[UUID, FoundEntity] | None:
+        """The entity of a name, registered where it is new; None where the source adds too many entities.
+
+        `words` are those of a fact that is said again, which may not have the tie in the name.
+        """
         asked, finding = self.find(name, kind)
+        if words is not None and name.tie and name.key:
+            is_told = has_tie(words, name.tie)
+            text = name.text.replace(name.name or "", "").strip(" ,")
+            asked = asked._replace(name=replace(name, text=text), tie_key=asked.tie_key if is_told else None)
         entity_id = self.record(asked, finding)
         return None if entity_id is None else (entity_id, finding)
 

@@ -263,3 +263,20 @@ def test_known_names_are_looked_for_only_where_nobody_read_the_text_and_a_bounde
     text = " ".join(one.name for one in many) + " and nobody else" * 5000
     _, names = carried(event_of(added(text)), known=(USER, *many), reads_texts=True)
     assert [len(links) for links in names.links.values()] == [MAX_LINKS]
+
+
+@pytest.mark.parametrize(
+    ("text", "aliases"),
+    [
+        ("Tom sails", ["Tom"]),
+        ("My brother Tom sails", ["Tom", "my brother"]),
+        ("My brother sails", ["my brother"]),
+    ],
+)
+def test_a_promoted_fact_tells_the_names_alone_that_it_says(text: str, aliases: list[str]) -> None:
+    original = replace(
+        linked((BROTHER, "subject"), subject="Tom"), entities={one.entity_id: one for one in (USER, BROTHER)}
+    )
+    found, _ = promoted(text, replace(original, subject=None), [USER])
+    ((new, _),) = found.new.values()
+    assert [alias.text for alias in new.aliases] == aliases
