@@ -79,7 +79,8 @@ class EntityLinker:
             tells_ties=not isinstance(envelope.order, Promote),
         )
         asked = lookup_keys(facts, context) | words
-        vectors = NameVectors.of(envelope.name_vectors, self.name_twin)
+        named = envelope.name_vectors if self.name_twin else ()
+        vectors = NameVectors({one.key: one.vector for one in named}, self.name_twin)
         known = await self.entities.known_entities(
             envelope.scope,
             heads=asked.heads,

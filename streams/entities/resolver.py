@@ -22,7 +22,6 @@ from mnemolog.schemas.entities import (
     KnownEntity,
     NamedEntity,
     NameQuery,
-    NameVector,
     ResolutionStep,
     UnlinkedName,
     is_same_as,
@@ -59,11 +58,6 @@ class NameVectors:
 
     vectors: Mapping[str, Vector] = field(default_factory=dict)
     floor: float = 0.0
-
-    @classmethod
-    def of(cls, named: Iterable[NameVector], floor: float) -> "NameVectors":
-        """The floor 0 switches the comparison of meanings off."""
-        return cls({one.key: one.vector for one in named} if floor else {}, floor)
 
     def vector_of(self, name: SpokenName, kind: EntityType) -> Vector | None:
         return self.vectors.get(name.key) if has_meaning(name, kind) else None
