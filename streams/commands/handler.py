@@ -10,6 +10,7 @@ from mnemolog.schemas import command as orders
 from mnemolog.schemas.command import MAX_ITEMS, Command, CommandPayload, named_facts
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import DecisionUndone
+from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.filters import EVERYTHING, parse_filter
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Step, Thresholds
@@ -23,7 +24,7 @@ from mnemolog.streams.commands.context import (
 )
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
 from mnemolog.streams.commands.identity import follow_changes, heed_subjects
-from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
+from mnemolog.streams.ends import EndRules, mark_unresolved, move_ends
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.subjects import cases_of_one_entity
 from mnemolog.streams.text.differences import USER_WORDS
@@ -256,20 +257,20 @@ class CommandHandler:
                 return await heed_subjects(undo.undo(context, events, history), self.facts)
             events = [*events, *later]
 
-    async def _is_selected(self, payload: orders.DeleteAll, made: Events) -> Callable[[Value], bool]:
+    async def _is_selected(self, payload: orders.DeleteAll, made: Events) -> Callable[[Candidate], bool]:
         """Whether "delete all" selects an ended fact: then its deletions do not open the fact again."""
         wanted, passed = payload.filters, frozenset[UUID]()
         if wanted is not None:
             deleted = [fact_id for event in made for fact_id in event.disbelieved_ids]
             ended = [known.fact_id for known in await self.facts.ended_facts(deleted)]
             passed = frozenset(await self.facts.passing_facts(ended, wanted))
-        return lambda value: (
-            payload.key in (None, value.fact.key)
-            and payload.category in (None, *value.fact.categories)
-            and (wanted is None or value.fact_id in passed)
+        return lambda known: (
+            payload.key in (None, known.key)
+            and payload.category in (None, *known.categories)
+            and (wanted is None or known.fact_id in passed)
         )
 
-    async def _is_left_ended(self, context: CommandContext, made: Events) -> Callable[[Value], bool]:
+    async def _is_left_ended(self, context: CommandContext, made: Events) -> Callable[[Candidate], bool]:
         """Whether a decision that an undo puts back in effect had left an ended fact ended: so it does now."""
         again = {one.reinstated: one for one in made if isinstance(one, DecisionUndone) and one.reinstated}
         originals = await self.facts.events(list(again)) if again else ()
@@ -282,4 +283,4 @@ class CommandHandler:
             for fact_id in event.affected_fact_ids & ended.keys()
             if event.position > since[ended[fact_id]]
         }
-        return lambda value: value.fact_id in ended and value.fact_id not in moved
+        return lambda known: known.fact_id in ended and known.fact_id not in moved
