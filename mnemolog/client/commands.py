@@ -84,22 +84,21 @@ class CommandDraft:
 def with_ids(draft: CommandDraft, change: Callable[[FactId], FactId]) -> CommandDraft:
     """The command with each id of a fact or event changed."""
 
-    def changed(fields: Mapping[str, Any]) -> dict[str, Any]:
-        new = dict(fields)
-        if "fact_id" in new:
-            new["fact_id"] = change(as_id("fact_id", new["fact_id"]))
-        if new.get("event_id") is not None:
-            new["event_id"] = change(new["event_id"])
-        for name in ("fact_ids", "targets"):
-            if name in new:
-                new[name] = [change(one) for one in new[name]]
-        if "edit" in new:
-            new["edit"] = changed(new["edit"])
-        if "edits" in new:
-            new["edits"] = [changed(one) for one in new["edits"]]
-        return new
+    def changed(name: str, value: Any) -> Any:
+        match name:
+            case "fact_id":
+                return change(as_id(name, value))
+            case "event_id":
+                return None if value is None else change(value)
+            case "fact_ids" | "targets":
+                return [change(one) for one in value]
+            case "edit":
+                return {field: changed(field, one) for field, one in value.items()}
+            case "edits":
+                return [changed("edit", one) for one in value]
+        return value
 
-    return replace(draft, payload=changed(draft.payload))
+    return replace(draft, payload=changed("edit", draft.payload))
 
 
 def ids_in(draft: CommandDraft) -> Sequence[FactId]:
