@@ -13,13 +13,13 @@ from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.options import WHOLE_TENANT, Query, exit_for_ends, query_command, whole_turn_id
 from mnemolog.cli.output import (
-    ProgressBars,
     print_json,
     print_labelled,
     print_line,
     print_result,
     print_text,
     program_name,
+    progress_bars,
     without_password,
 )
 from mnemolog.cli.runtime import call_client, cli_settings, discovered_settings, run_async
@@ -200,7 +200,7 @@ def rebuild(
     """
     from mnemolog.admin import rebuild as rebuild_tables  # noqa: PLC0415 - loads the drivers
 
-    with ProgressBars() as progress:
+    with progress_bars() as progress:
         work = rebuild_tables(discovered_settings(), source, verify_only=verify_only, on_progress=progress, full=full)
         report = run_async(work, interrupted=lambda: _REBUILD_STOPPED)
     rows = []
@@ -226,7 +226,7 @@ def restore_log(
     """
     from mnemolog.restore import restore_log as restore  # noqa: PLC0415 - loads the drivers
 
-    with ProgressBars() as progress:
+    with progress_bars() as progress:
         report = run_async(restore(cli_settings(), verify_only=verify_only, on_progress=progress))
     if as_json:
         print_json(report)
@@ -261,7 +261,7 @@ def index_scopes(
     """
     from mnemolog.admin import index_scopes as make_indexes  # noqa: PLC0415 - loads the drivers
 
-    with ProgressBars() as progress:
+    with progress_bars() as progress:
         given = {} if least is None else {"least": least}
         report = run_async(make_indexes(discovered_settings(), on_progress=progress, **given))
     if as_json:
