@@ -251,7 +251,7 @@ def said_again(fact: ExtractedFact, original: LinkedFact) -> ExtractedFact:
         said = aliases_in_text(entity, words)
         ties = (*said, *(alias for alias in entity.aliases if alias.key[-36:] in users))
         tie = next((bare_name(alias) for alias in ties if alias.kind == "tie"), None)
-        name = next((alias for alias in said or entity.aliases if alias.kind == "name"), None)
+        name = next((alias for alias in (*said, *entity.aliases) if alias.kind == "name"), None)
         if entity.keys("user"):
             names[entity_id] = USER
         elif name is not None and (tie is None or " (" in name.key):

@@ -46,8 +46,10 @@ from mnemolog.streams.entities.names import (
     relation_of_names,
     same_numbers,
     slip_heads,
+    words_key,
 )
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
+from mnemolog.streams.text.tokens import whole_words
 
 _FORMER: Final = "ex_"
 
@@ -477,13 +479,16 @@ class NameResolver:
     ) -> tuple[UUID, FoundEntity] | None:
         """The entity of a name, registered where it is new; None where the source adds too many entities.
 
-        `words` are those of a fact that is said again, which may not have the tie in the name.
+        `words` are those of a fact that is said again: of the name and the tie in it only what they have is recorded.
         """
         asked, finding = self.find(name, kind)
-        if words is not None and name.tie and name.key:
+        if words is not None and name.tie and name.name:
             is_told = has_tie(words, name.tie)
-            text = name.text.replace(name.name or "", "").strip(" ,")
-            asked = asked._replace(name=replace(name, text=text), tie_key=asked.tie_key if is_told else None)
+            is_named = not is_told or next(whole_words(words_key(name.name), words_key(words)), None) is not None
+            said = replace(
+                name, text=name.text.replace(name.name, "").strip(" ,"), name=name.name if is_named else None
+            )
+            asked = asked._replace(name=said, tie_key=asked.tie_key if is_told else None)
         entity_id = self.record(asked, finding)
         return None if entity_id is None else (entity_id, finding)
 

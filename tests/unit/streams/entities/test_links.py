@@ -189,6 +189,13 @@ BOSS = known_entity("Eva", tie_alias("boss", "Tom's boss Eva", BROTHER.entity_id
         ("Tom lives in Oslo", "Tom", WORK, WORK, WORK),
         ("Tom lives in Oslo", "Tom", BROTHER, BROTHER, BROTHER),
         ("Tom lives in Oslo", "Tom", BROTHER, known_entity(tie_alias("friend", "my friend Tom", USER.entity_id)), None),
+        (
+            "My brother lives in Oslo",
+            "my brother",
+            BROTHER,
+            known_entity("Tom", number=6),
+            known_entity("Tom", number=6),
+        ),
         ("Tom's boss Eva sails", "Tom's boss Eva", BOSS, known_entity("Eva from work"), None),
     ],
 )
@@ -270,7 +277,9 @@ def test_known_names_are_looked_for_only_where_nobody_read_the_text_and_a_bounde
     [
         ("Tom sails", ["Tom"]),
         ("My brother Tom sails", ["Tom", "my brother"]),
+        ("Tom, my brother, sails", ["Tom", "my brother"]),
         ("My brother sails", ["my brother"]),
+        ("He sails", ["Tom"]),
     ],
 )
 def test_a_promoted_fact_tells_the_names_alone_that_it_says(text: str, aliases: list[str]) -> None:
