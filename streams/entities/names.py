@@ -4,7 +4,7 @@ A tie is what somebody is to another person: in "my brother Tom" it is "brother"
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -470,21 +470,18 @@ def bearer_called(entity: KnownEntity, said: str) -> UUID | None:
     name = read_name(said) if entity.bearers else None
     if name is None:
         return None
-
-    def is_equal(alias: Alias) -> bool:
-        return alias.kind == "name" and name.key in (alias.key, alias.key.partition(" (")[0])
-
-    def is_tied(alias: Alias) -> bool:
-        return alias.kind == "tie" and alias.key.partition(" ")[0] == name.tie
-
-    def is_alike(alias: Alias) -> bool:
-        alike = relation_of_names(name.key, alias.key) or compare_names(name.key, alias.key)
-        return alias.kind == "name" and bool(name.key and alike)
-
-    for is_called in (is_equal, is_tied, is_alike):
-        if called := {bearer for bearer, alias in entity.bearers if is_called(alias)}:
-            return called.pop() if len(called) == 1 else None
-    return None
+    steps: tuple[Callable[[Alias], object], ...] = (  # an equal name, the same tie, a part of a name or a slip
+        lambda alias: alias.kind == "name" and name.key in (alias.key, alias.key.partition(" (")[0]),
+        lambda alias: alias.kind == "tie" and alias.key.partition(" ")[0] == name.tie,
+        lambda alias: (
+            alias.kind == "name"
+            and name.key
+            and (relation_of_names(name.key, alias.key) or compare_names(name.key, alias.key))
+        ),
+    )
+    found = ({bearer for bearer, alias in entity.bearers if is_called(alias)} for is_called in steps)
+    called = next(filter(None, found), set())
+    return called.pop() if len(called) == 1 else None
 
 
 def same_numbers(one: str, other: str) -> bool:
