@@ -17,7 +17,6 @@ from mnemolog.projections.rebuild.log_copy import LogCopyVerifier
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.projector import (
     LogRecord,
-    ParsedRecord,
     WriteRows,
     fold_batch,
     may_be_one_records_fault,
@@ -29,6 +28,7 @@ from mnemolog.projections.write.row_writer import copy_rows, load_state, update_
 from mnemolog.schemas.commit import Commit
 
 PAGE_RECORDS: Final = 100
+_SQL: Final = queries("projector")
 
 
 class LogSource(Protocol):
@@ -95,8 +95,7 @@ class TableLogSource:
 
     async def _ends(self) -> dict[int, int]:
         async with self._pool.connection() as conn:
-            cursor = await conn.execute(queries("rebuild")["log_ends"])
-            return dict(await cursor.fetchall())
+            return dict(await (await conn.execute(_SQL["next_offsets"])).fetchall())
 
 
 @asynccontextmanager
@@ -110,7 +109,6 @@ async def open_table_log(url: str) -> AsyncIterator[TableLogSource]:
 
 
 BATCH: Final = 400
-_SQL: Final = queries("projector")
 
 
 class Replayer:
@@ -163,33 +161,28 @@ class Replayer:
         for partition, target in targets.items():
             await self._connection.execute(_SQL["open_partitions"], {"partitions": [partition]})
             async for batch in self._batches(partition, target):
-                await self._fold(partition, batch)
+                try:
+                    await self._fold(partition, batch)
+                except (psycopg.Error, OverflowError) as error:
+                    if not may_be_one_records_fault(error):
+                        raise
+                    # It finds the record that cannot be stored.
+                    await project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
                 self._advance(partition, batch)
 
-    async def replay_as_projector(self, targets: Mapping[int, int]) -> None:
-        """Fold up to `targets` as a projector does, each profile kept up to date. Raises as `replay_in_bulk` does."""
-        for partition, target in targets.items():
-            async for batch in self._batches(partition, target):
-                await project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
-                self._advance(partition, batch)
+    async def replay_as_projector(self, targets: Mapping[int, int], *, live: RowConnection | None = None) -> None:
+        """Fold up to `targets` as a projector does, each profile kept up to date. Raises as `replay_in_bulk` does.
 
-    async def continue_in_live_tables(self, live: RowConnection, targets: Mapping[int, int]) -> None:
-        """Project up to `targets` through a connection that works in the live schema, as a projector does."""
+        A connection that works in the `live` schema writes the copy of the log there too.
+        """
         for partition, target in targets.items():
             async for batch in self._batches(partition, target):
-                await project_batch(live, {partition: batch})
+                write_rows = copy_rows if live else self._write_rows
+                await project_batch(live or self._connection, {partition: batch}, write_rows=write_rows)
                 self._advance(partition, batch)
 
     async def _fold(self, partition: int, batch: list[LogRecord]) -> None:
-        try:
-            await self._fold_in_bulk(partition, parse_records(partition, batch))
-        except (psycopg.Error, OverflowError) as error:
-            if not may_be_one_records_fault(error):
-                raise
-            # It finds the record that cannot be stored.
-            await project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
-
-    async def _fold_in_bulk(self, partition: int, readings: list[ParsedRecord]) -> None:
+        readings = parse_records(partition, batch)
         commits = [reading.commit for reading in readings if isinstance(reading.commit, Commit)]
         async with self._connection.transaction():
             state = await load_state(self._connection, commits)
