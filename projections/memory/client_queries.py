@@ -125,7 +125,13 @@ _UNFILTERED: Final = {
 CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyType(
     {
         "facts_as_of": {
-            "query": ClientQuery(file="facts", name="facts_as_of", state="s", at="%(true_at)s", parts={"known": None})
+            "query": ClientQuery(
+                file="facts",
+                name="facts_as_of",
+                state="s",
+                at="%(true_at)s",
+                parts={"state_at": "state_at", "known": None},
+            )
         },
         "changes_between": {"query": ClientQuery(file="history", name="changes", row="e")},
         "profile": {"query": ClientQuery(file="profiles", name="profile", parameters=_exact("profile"))},

@@ -105,7 +105,7 @@ async def facts_as_of(
     Raises `QueryError` for a time without a zone.
     """
     check_zones(believed_at=believed_at, true_at=true_at)
-    parts = {"known": None if unknown_at is None else "not_known_at_another_time"}
+    parts = {"state_at": "state_at", "known": None if unknown_at is None else "not_known_at_another_time"}
     query = read_query("facts", "facts_as_of", scope=scope.parameters, state="s", at="%(true_at)s", parts=parts)
     times = {"believed_at": believed_at, "true_at": true_at, "other_time": unknown_at}
     return await fetch_rows(conn, Fact, query, {**scope.parameters, **times})

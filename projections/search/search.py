@@ -377,7 +377,7 @@ def _composed(
     parts = queries("search")
     scope = parts["of_named_scope"] if is_several else scope_condition(dict(wildcards))
     of_any = parts["of_any_scope"] if is_several else scope
-    state_at = parts["state_at"]
+    state_at = queries("facts")["state_at"]
     condition, wanted = (SQL("{filter}"), SQL("{wanted}")) if is_filtered else (SQL("true"), SQL("true"))
     live = parts[source].format(filter=condition, scope=scope, state_at=state_at, state=status_at(SQL(_NOW)))
     if is_several:
