@@ -6,7 +6,7 @@ import re
 import struct
 import sys
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
@@ -282,22 +282,6 @@ class Store:
 
 
 RowConnection = AsyncConnection[TupleRow]
-ColumnValues = tuple[Any, ...]
-"""The values of a row, in the order of its columns."""
-
-
-async def copy_binary(
-    connection: RowConnection, statement: SQL, types: Sequence[str], rows: Iterable[ColumnValues]
-) -> None:
-    """Write `rows` with a COPY statement; without rows nothing is sent."""
-    first = next(rows := iter(rows), None)
-    if first is None:
-        return
-    async with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(types)
-        await copy.write_row(first)
-        for row in rows:
-            await copy.write_row(row)
 
 
 def jsonb(text: str | bytes) -> Jsonb:

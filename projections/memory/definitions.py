@@ -2,22 +2,24 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Final
 
 from psycopg.sql import SQL, Composable
 
 from mnemolog.projections.memory.client_queries import CLIENT_QUERIES, fact_columns, scope_condition
+from mnemolog.projections.migrations.files import column_types
+from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.sql import queries
 
 MEMORY_SCHEMA: Final = "memory"
 _VIEWS_AND_HELPERS: Final = (
     *("check_scope", "check_given", "check_search", "state_at"),
-    *("fact_rows", "facts", "current_facts", "pending_rows", "pending", "event_rows", "events", "turn_rows", "turns"),
-    *("entity_rows", "entities", "entity_alias_rows", "entity_aliases", "fact_entity_rows", "fact_entities"),
-    *("relationship_rows", "relationships"),
+    *("fact_rows", "current_facts", "pending_rows", "event_rows", "turn_rows"),
+    *("entity_rows", "entity_alias_rows", "fact_entity_rows", "relationship_rows"),
 )
-_SHARED_TEXTS: Final = ("fact_types", "scope_parameters", "settings", "hit_columns")
+_SHARED_TEXTS: Final = ("scope_parameters", "settings", "hit_columns")
 _NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})
 _SQL: Final = {**queries("memory"), **queries("memory_views")}
 
@@ -42,8 +44,10 @@ def digest() -> str:
 def _composed(name: str, more: Mapping[str, Composable] = _NOTHING) -> SQL:
     """The statements under a name of `memory.sql`; a text without places is taken as it is."""
     conflicting = queries("pending")["conflicting_fact"].as_string().replace("utc_text(", "mnemolog.utc_text(")
+    types = column_types("facts")  # which do not have `begins_later`
     places = {
         **{name: _SQL[name] for name in _SHARED_TEXTS},
+        "fact_types": SQL(", ".join(f"{one.name} {types.get(one.name, 'boolean')}" for one in fields(Fact))),
         "fact": fact_columns(ids="s"),
         "conflicting": SQL(conflicting),
         **more,

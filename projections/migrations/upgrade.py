@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Mapping
-from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from mnemolog.projections.database import JOURNAL_SCHEMA, LIVE_SCHEMA
 from mnemolog.projections.definitions import replace_definitions
 from mnemolog.projections.errors import MigrationRefusedError
 from mnemolog.projections.memory.upgrade import ensure_memory_schema
+from mnemolog.projections.migrations.files import migration_text
 from mnemolog.projections.sql import queries
 
 _FOLDERS: Final = {"journal": JOURNAL_SCHEMA, "projections": LIVE_SCHEMA}
@@ -61,12 +61,6 @@ async def create_projection_schema(connection: AsyncConnection[TupleRow], name: 
 def projection_files() -> list[str]:
     """What makes the tables that are a function of the log, their functions and views, in this order."""
     return ["projections/functions.sql", *_table_files("projections"), "projections/views.sql"]
-
-
-@cache
-def migration_text(file: str) -> str:
-    """The SQL of one file, named by its path in this folder."""
-    return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
 def _table_files(folder: str) -> list[str]:

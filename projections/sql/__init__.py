@@ -39,8 +39,13 @@ def queries(file: str) -> Mapping[str, SQL]:
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         lines = (line.strip() for line in body.splitlines())
         bare = "\n".join(line for line in lines if line and not line.startswith("--"))
-        found[name] = SQL(_INCLUDE.sub(lambda place: _INCLUDES[place[1]](*place[2].split()), bare))
+        found[name] = SQL(filled(bare))
     return MappingProxyType(found)
+
+
+def filled(text: str) -> str:
+    """A text with what its `{{name row}}` stand for."""
+    return _INCLUDE.sub(lambda place: _INCLUDES[place[1]](*place[2].split()), text)
 
 
 def _listed(form: str, names: tuple[str, ...] = SCOPE_FIELDS) -> str:
@@ -60,6 +65,7 @@ def _shown_scope(row: str) -> str:
 _INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
     "scope_ids": _scope_ids,
     "scope_types": lambda: _listed("{name} text"),
+    "scope_columns": lambda: ",\n    ".join(f"{name} text NOT NULL DEFAULT ''" for name in SCOPE_FIELDS),
     "scope_values": lambda: _listed("%({name})s"),
     "scope_arrays": lambda: _listed("%({name})s::text []"),
     "shown_scope": _shown_scope,
@@ -71,5 +77,5 @@ _INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
         f"({row}.valid_until IS NULL OR {row}.valid_until > {at}) AND ({row}.true_to IS NULL OR {row}.true_to > {at})"
     ),
 }
-"""The ids of a scope, of a row or as parameters, and conditions on them; the columns of a fact that events can change;
-and that a fact has not ended at a time."""
+"""The ids of a scope, of a row, of a table or as parameters, and conditions on them; the columns of a fact that events
+can change; and that a fact has not ended at a time."""

@@ -113,8 +113,7 @@ class EntityFold:
             entity_id, aliases = event.new_id, aliases[1:]
         for place, alias in enumerate(aliases, start=1):
             yield self._alias(event, entity_id, place, alias)
-        where = {"partition": self.position.partition, "log_offset": self.position.offset}
-        yield EntityChangeRow(commit=self.commit, event=event, **where)
+        yield EntityChangeRow(position=self.position, commit=self.commit, event=event)
 
     def _alias(
         self, event: AnyEntityEvent, entity_id: UUID, place: int, alias: Alias, *, is_own: bool = False

@@ -12,11 +12,12 @@ from mnemolog.projections.write.entity_writer import ask_entities, read_entities
 from mnemolog.projections.write.fold import FoldState, LastAttempt, fact_ids_of_commits, source_of
 from mnemolog.projections.write.rows import Changes, KnownFact, TimedFactState
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns
 
 PROFILE_BATCH: Final = 100
 _SQL: Final = queries("projector")
-_STATE: Final = [name for name, _, _ in (*tables.STATE, tables.STATE_SINCE)]
+_STATE: Final = (*FactState.model_fields, "state_since")
 STATEMENTS: Final[Mapping[str, SQL]] = {
     **_SQL,
     "known_facts": SQL(_SQL["known_facts"].format(state=SQL(", ".join(_STATE))).as_string()),

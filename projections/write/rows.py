@@ -65,9 +65,8 @@ class EvidenceRow:
 class EntityChangeRow:
     """What a person decided about entities."""
 
+    position: "LogPosition"
     commit: Commit
-    partition: int
-    log_offset: int
     event: AnyEntityChange
 
 
