@@ -40,7 +40,6 @@ from mnemolog.projections.sql import queries
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.costs import NO_PRICES, PriceTable, usages_of
-from mnemolog.schemas.entities import AnsweredName
 from mnemolog.schemas.entity_events import EntityRegistered, FactLinked
 from mnemolog.schemas.events import (
     ConflictResolved,
@@ -58,6 +57,8 @@ from mnemolog.schemas.provenance import DropReason, OmissionReason, Step
 from mnemolog.schemas.scope import Scope
 
 _CONFLICT_DECIDERS: Final = ("model", "rule", "fallback")
+Effect = Literal["added", "updated", "unchanged", "deleted", "held"]
+"""What becomes of a fact, as the fields of a result have it."""
 
 
 async def turn_status(
@@ -149,11 +150,15 @@ def write_result(
     success = commit.outcome in SUCCESSFUL
     day = commit.published_at.astimezone(UTC).date()
     stages = _stages(steps, prices, day)
-    known = _texts(events) | dict(texts or {})
+    # What facts say, as far as their events have it: those that were ended, and new ones.
+    known = {one.fact_id: one.text for decision in decisions for one in decision.before}
+    known |= {one.fact_id: one.text for event in events if (one := event.new_fact) is not None} | dict(texts or {})
+    effects = [ids_by_effect(event) for event in events]
 
-    def facts(ids: Iterable[tuple[UUID, ...]]) -> tuple[FactRef, ...]:
-        """These facts, each once."""
-        return tuple(FactRef(fact_id=one, text=known.get(one)) for one in dict.fromkeys(chain.from_iterable(ids)))
+    def facts(effect: Effect) -> tuple[FactRef, ...]:
+        """The facts with this effect, each once."""
+        ids = dict.fromkeys(chain.from_iterable(one.get(effect, ()) for one in effects))
+        return tuple(FactRef(fact_id=one, text=known.get(one)) for one in ids)
 
     return Result(
         turn_id=commit.source_id,
@@ -166,11 +171,11 @@ def write_result(
         attempt=commit.attempt,
         position=commit.origin.position,
         changes=tuple(map(_change_of, events)),
-        added=facts(map(_added_ids, events)),
-        updated=facts(map(_updated_ids, events)),
-        unchanged=facts(map(_unchanged_ids, events)),
-        deleted=facts(map(_deleted_ids, events)),
-        held=facts((event.fact.fact_id,) for event in events if isinstance(event, FactPending)),
+        added=facts("added"),
+        updated=facts("updated"),
+        unchanged=facts("unchanged"),
+        deleted=facts("deleted"),
+        held=facts("held"),
         entities=_entities(commit),
         skipped=sum(isinstance(event, FactSkipped) for event in events),
         conflicts=sum(one.by in _CONFLICT_DECIDERS or one.verdict is not None for one in decisions),
@@ -210,47 +215,28 @@ def _change_of(event: MemoryEvent) -> FactChange:
     )
 
 
-def _added_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    """The facts that are active from now on."""
-    match event:
-        case FactPending():
-            return ()
-        case PendingConfirmed():
-            return (event.target,)
-        case _:
-            return (event.new_fact.fact_id,) if event.new_fact else ()
-
-
-def _updated_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    if isinstance(event, RestoringEvent):
-        return tuple(one.fact_id for one in event.reversals if one.before is not None)
-    return event.affected_ids if event.overwrite in ("merge", "replace") else ()
-
-
-def _unchanged_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    match event:
-        case FactSkipped() | FactConfirmed() | PendingRejected():
-            return event.affected_ids
-        case ConflictResolved(action="keep_both"):
-            return (event.target,)
-        case _:
-            return ()
-
-
-def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
+def ids_by_effect(event: MemoryEvent) -> dict[Effect, tuple[UUID, ...]]:
+    """The facts that an event changes, or that wait because of it, by what becomes of them."""
+    effects: dict[Effect, tuple[UUID, ...]] = {}
     match event:
         case RestoringEvent():
-            return tuple(one.fact_id for one in event.reversals if one.before is None)
-        case PendingRejected() | ConflictResolved(action="keep_old"):
-            return event.ended_ids
+            effects["updated"] = tuple(one.fact_id for one in event.reversals if one.before is not None)
+            effects["deleted"] = tuple(one.fact_id for one in event.reversals if one.before is None)
+        case FactPending():
+            effects["held"] = (event.fact.fact_id,)
+        case FactSkipped() | FactConfirmed():
+            effects["unchanged"] = event.affected_ids
+        case PendingRejected():
+            effects["unchanged"], effects["deleted"] = event.affected_ids, event.ended_ids
+        case ConflictResolved(action="keep_both"):
+            effects["unchanged"] = (event.target,)
+        case ConflictResolved(action="keep_old"):
+            effects["deleted"] = event.ended_ids
         case _:
-            return event.affected_ids if event.overwrite in ("contradict", "retract", "expire") else ()
-
-
-def _texts(events: Iterable[MemoryEvent]) -> dict[UUID, str]:
-    """What facts say, as far as their events have it: new ones, and those that were ended."""
-    before = {one.fact_id: one.text for event in events for one in event.decision.before}
-    return before | {one.fact_id: one.text for event in events if (one := event.new_fact) is not None}
+            effects["added"] = event.successor_ids if isinstance(event, PendingConfirmed) or event.new_fact else ()
+            if event.overwrite is not None:
+                effects["updated" if event.overwrite in ("merge", "replace") else "deleted"] = event.affected_ids
+    return effects
 
 
 def _entities(commit: Commit) -> tuple[NamedEntity, ...]:
@@ -268,19 +254,16 @@ def _entities(commit: Commit) -> tuple[NamedEntity, ...]:
 
 def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
     """What a command that was carried out says of itself; what was unread or changed in a turn; what its names mean."""
-    said = (commit.detail,) if success and commit.detail else ()
     steps = commit.provenance.steps
-    notes = (note for step in steps for note in step.notes)
-    unread = sum(dropped.reason == "too_long" for step in steps for dropped in step.dropped)
-    cut = (f"{counted(unread, 'part')} of the text left unread, it is too long: publish it in parts",) if unread else ()
-    return (*said, *cut, *notes, *(_name_note(asked) for step in steps for asked in step.answered_names))
-
-
-def _name_note(asked: AnsweredName) -> str:
-    """Whom the model took a name for."""
-    known = "a known entity" if len(asked.twins) == 1 else f"one of {len(asked.twins)} known entities"
-    answer = "is another one, or nobody can tell" if asked.entity_id is None else f"is {asked.entity_id}"
-    return f'"{asked.name}" may mean {known}; the model was asked, and it {answer}: {asked.reason}'
+    notes = [commit.detail] if success and commit.detail else []
+    if unread := sum(dropped.reason == "too_long" for step in steps for dropped in step.dropped):
+        notes.append(f"{counted(unread, 'part')} of the text left unread, it is too long: publish it in parts")
+    notes += [note for step in steps for note in step.notes]
+    for asked in (answered for step in steps for answered in step.answered_names):
+        known = "a known entity" if len(asked.twins) == 1 else f"one of {len(asked.twins)} known entities"
+        answer = "is another one, or nobody can tell" if asked.entity_id is None else f"is {asked.entity_id}"
+        notes.append(f'"{asked.name}" may mean {known}; the model was asked, and it {answer}: {asked.reason}')
+    return tuple(notes)
 
 
 def end_detail(commit: Commit) -> str:
@@ -421,9 +404,21 @@ def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatemen
                 similarity=dropped.similarity,
                 detail=dropped.detail or None,
             )
-    for event in commit.events:
-        if (one := _decided_statement(event, known)) is not None:
-            yield one
+    for event in commit.events:  # those with words that added no active fact
+        statement, fact_id, reason = event.words, event.subject_id, _REASON_OF_EVENT.get(event.event)
+        if statement is None or fact_id is None or reason is None:
+            continue
+        near = {one.fact_id: one.similarity for one in event.decision.candidates}
+        yield MissingStatement(
+            text=statement.text,
+            reason=reason,
+            stage="resolve",
+            similarity=near.get(fact_id),
+            fact_id=fact_id,
+            known=known.get(fact_id),
+            guard=event.guard if isinstance(event, FactPending) else None,
+            detail=event.decision.reason,
+        )
 
 
 def _not_taken(commit: Commit, said: Sequence[str]) -> Iterator[MissingStatement]:
@@ -442,24 +437,6 @@ def _not_taken(commit: Commit, said: Sequence[str]) -> Iterator[MissingStatement
 def _words(text: str) -> str:
     """What two texts are compared by, with spaces around each word: quotes and signs differ where one is quoted."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "
-
-
-def _decided_statement(event: MemoryEvent, known: FactTexts) -> MissingStatement | None:
-    """A statement that added no active fact; None for an event that added one, or that has no words."""
-    statement, fact_id, reason = event.words, event.subject_id, _REASON_OF_EVENT.get(event.event)
-    if statement is None or fact_id is None or reason is None:
-        return None
-    near = {one.fact_id: one.similarity for one in event.decision.candidates}
-    return MissingStatement(
-        text=statement.text,
-        reason=reason,
-        stage="resolve",
-        similarity=near.get(fact_id),
-        fact_id=fact_id,
-        known=known.get(fact_id),
-        guard=event.guard if isinstance(event, FactPending) else None,
-        detail=event.decision.reason,
-    )
 
 
 _REASON_OF_EVENT: Final[dict[str, MissingReason]] = {
