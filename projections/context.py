@@ -409,6 +409,35 @@ def context_facts(
     return found
 
 
+def fitting_facts(
+    found: Sequence[tuple[ContextFact, tuple[Doubt, ...]]], wanted: Iterable[ContextFact], rules: ContextRules
+) -> list[ContextFact]:
+    """The facts for which there is room, of `wanted` the first ones first; in the order of `found`."""
+    layout, count, budget = LAYOUTS[rules.format], rules.count_tokens or estimate_tokens, rules.budget_tokens
+    places = {fact.fact_id: place for place, (fact, _) in enumerate(found)}
+    chosen: list[ContextFact] = []
+
+    def ordered(facts: Iterable[ContextFact]) -> list[ContextFact]:
+        return sorted(facts, key=lambda fact: places[fact.fact_id])
+
+    used = count(layout.head + layout.foot)
+    for fact in wanted:
+        tokens = more = count(layout.fact(fact) + layout.separator)
+        if all(one.section != fact.section for one in chosen):
+            more += count(layout.section_head(fact.section) + layout.section_foot + layout.between_sections)
+        if used + more > budget:
+            # The parts may count for more than the whole.
+            whole = count(layout.text(ordered([*chosen, fact]))) if tokens <= budget else budget + 1
+            if whole > budget:
+                continue
+            used, more = whole, 0
+        used += more
+        chosen.append(fact)
+    while chosen and count(layout.text(ordered(chosen))) > budget:
+        chosen.pop()  # or, with some tokenizers, for less
+    return ordered(chosen)
+
+
 def compose(
     profile_facts: Iterable[Fact],
     hits: Iterable[Fact],
@@ -426,42 +455,18 @@ def compose(
     holds for the whole text.
     """
     found = context_facts(profile_facts, hits, at=at, min_confidence=rules.min_confidence)
-    places = {fact.fact_id: place for place, (fact, _) in enumerate(found)}
-    layout, count, budget = LAYOUTS[rules.format], rules.count_tokens or estimate_tokens, rules.budget_tokens
-
-    def text_of(facts: Iterable[ContextFact]) -> str:
-        return layout.text(sorted(facts, key=lambda fact: places[fact.fact_id]))
-
-    chosen: list[ContextFact] = []
-    used = count(layout.head + layout.foot)
-    for fact, doubts in sorted(found, key=lambda one: bool(one[1])):
-        if doubts and not rules.doubtful:
-            break
-        tokens = count(layout.fact(fact) + layout.separator)
-        more = tokens
-        if all(one.section != fact.section for one in chosen):
-            more += count(layout.section_head(fact.section) + layout.section_foot + layout.between_sections)
-        if used + more > budget:
-            # The parts may count for more than the whole.
-            whole = count(text_of([*chosen, fact])) if tokens <= budget else budget + 1
-            if whole > budget:
-                continue
-            used, more = whole, 0
-        used += more
-        chosen.append(fact)
-    while chosen and count(text_of(chosen)) > budget:
-        chosen.pop()  # or, with some tokenizers, for less
-    chosen.sort(key=lambda fact: places[fact.fact_id])
+    certain_first = sorted(found, key=lambda one: bool(one[1]))
+    chosen = fitting_facts(found, [fact for fact, doubts in certain_first if rules.doubtful or not doubts], rules)
+    layout, count = LAYOUTS[rules.format], rules.count_tokens or estimate_tokens
     text = layout.text(chosen)
     tokens = count(text) if text else 0
-
     doubted = {fact.fact_id for fact in summed_up if not rules.doubtful and doubts_of(fact, at, rules.min_confidence)}
     shown: list[ShownFact | ContextFact] = [*chosen]
     kept: list[ContextSummary] = []
     for one in summaries:
         state = "may be out of date" if one.changed else ""
         longer = [*shown, ShownFact(section="summaries", text=f"{one.name}: {one.summary}", when="", state=state)]
-        if doubted.isdisjoint(one.fact_ids) and count(layout.text(longer)) <= budget:
+        if doubted.isdisjoint(one.fact_ids) and count(layout.text(longer)) <= rules.budget_tokens:
             shown, text = longer, layout.text(longer)
             tokens = count(text)
             kept.append(one)
@@ -469,7 +474,7 @@ def compose(
         text=text,
         format=rules.format,
         tokens=tokens,
-        budget_tokens=budget,
+        budget_tokens=rules.budget_tokens,
         counted_by="tokenizer" if rules.count_tokens else "estimate",
         facts=tuple(chosen),
         summaries=tuple(kept),
@@ -486,7 +491,7 @@ def compose(
                 reason="doubtful" if doubts and not rules.doubtful else "budget",
                 doubts=doubts,
             )
-            for fact, doubts in sorted(found, key=lambda one: bool(one[1]))
+            for fact, doubts in certain_first
             if fact not in chosen
         ),
     )
