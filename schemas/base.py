@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -85,6 +85,11 @@ def _check_year(moment: datetime) -> datetime:
     return moment
 
 
+T = TypeVar("T")
+IfSet = Annotated[T | None, Field(exclude_if=lambda given: given is None)]
+"""A field that is written only where it is set."""
+IfAny = Annotated[T, Field(exclude_if=lambda given: not given)]
+"""A field that is written only where it is not empty."""
 SourceKind = Literal["turn", "command"]
 """The two kinds of records of `conversation_turns`."""
 FieldPath = tuple[int | str, ...]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Record, Text
+from mnemolog.schemas.base import IfAny, IfSet, Record, Text
 from mnemolog.schemas.vector import Vector
 
 _TABLES: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
@@ -95,9 +95,9 @@ class UnlinkedName(Record):
 
     name: EntityName
     reason: UnlinkedReason
-    step: ResolutionStep | None = Field(default=None, exclude_if=lambda step: step is None)
-    entity_id: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
-    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+    step: IfSet[ResolutionStep] = None
+    entity_id: IfSet[UUID] = None
+    compared: IfAny[tuple[UUID, ...]] = ()
 
 
 class Alias(Record):
@@ -110,7 +110,7 @@ class Alias(Record):
     text: EntityName
     kind: AliasKind = "name"
     key: Annotated[Text, Field(min_length=1, max_length=2 * MAX_NAME)]
-    vector: Vector | None = Field(default=None, exclude_if=lambda vector: vector is None)
+    vector: IfSet[Vector] = None
 
     @property
     def head(self) -> str:
@@ -165,11 +165,11 @@ class EntityLink(Record):
 
     entity_id: UUID
     role: Role
-    name: EntityName | None = Field(default=None, exclude_if=lambda name: name is None)
+    name: IfSet[EntityName] = None
     step: ResolutionStep
-    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
-    reason: NameReason | None = Field(default=None, exclude_if=lambda reason: reason is None)
-    type: EntityType | None = Field(default=None, exclude_if=lambda kind: kind is None)
+    compared: IfAny[tuple[UUID, ...]] = ()
+    reason: IfSet[NameReason] = None
+    type: IfSet[EntityType] = None
 
 
 class NameVector(Record):
@@ -193,7 +193,7 @@ class AnsweredName(Record):
 
     name: EntityName
     twins: Annotated[tuple[UUID, ...], Field(min_length=1)]
-    entity_id: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+    entity_id: IfSet[UUID] = None
     reason: NameReason
 
 

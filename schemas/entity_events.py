@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import Field, TypeAdapter
 
-from mnemolog.schemas.base import Count, Record, Text, Timestamp
+from mnemolog.schemas.base import Count, IfAny, IfSet, Record, Text, Timestamp
 from mnemolog.schemas.entities import (
     MAX_LINKS,
     MAX_MERGED,
@@ -79,7 +79,7 @@ class EntityAliasSet(EntityChange):
     event: Literal["entity_alias_set"] = "entity_alias_set"
     entity_id: UUID
     alias: Alias
-    moved_from: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+    moved_from: IfSet[UUID] = None
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
@@ -96,7 +96,7 @@ class EntitiesMerged(EntityChange):
     event: Literal["entities_merged"] = "entities_merged"
     merged: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_MERGED)]
     into: UUID
-    proposal: UUID | None = Field(default=None, exclude_if=lambda event_id: event_id is None)
+    proposal: IfSet[UUID] = None
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
@@ -193,7 +193,7 @@ class EntityDecisionUndone(EntityChange):
     event: Literal["entity_decision_undone"] = "entity_decision_undone"
     undone: UUID
     undone_event: Text
-    reinstated: UUID | None = Field(default=None, exclude_if=lambda event_id: event_id is None)
+    reinstated: IfSet[UUID] = None
     named: Annotated[tuple[UUID, ...], Field(min_length=1)]
 
     @property
@@ -232,7 +232,7 @@ class EntityRegistered(EntityEvent):
     name: EntityName
     type: EntityType
     aliases: Annotated[tuple[Alias, ...], Field(min_length=1)]
-    possible_twins: tuple[UUID, ...] = Field(default=(), exclude_if=lambda twins: not twins)
+    possible_twins: IfAny[tuple[UUID, ...]] = ()
 
 
 class EntityAliasAdded(EntityEvent):
@@ -242,7 +242,7 @@ class EntityAliasAdded(EntityEvent):
     entity_id: UUID
     alias: Alias
     step: ResolutionStep
-    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+    compared: IfAny[tuple[UUID, ...]] = ()
 
 
 class FactLinked(EntityEvent):

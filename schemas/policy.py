@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
+from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, IfSet, Record, Text
 from mnemolog.schemas.costs import Money
 from mnemolog.schemas.entities import SummaryLanguage
 from mnemolog.schemas.facts import ConfidencePreset, Slot
@@ -102,7 +102,7 @@ class Limits(Record):
     turns_per_minute: _Limit = None
     bytes_per_turn: _Limit = None
     tokens_per_day: _Limit = None
-    cost_per_day: Money | None = Field(default=None, exclude_if=_is_unset)
+    cost_per_day: IfSet[Money] = None
 
 
 LEVELS: Final[tuple[Level, ...]] = ("scope", "tenant")
@@ -157,24 +157,24 @@ class Policy(Record):
     high_risk: tuple[Slot, ...] | None = None
     single_valued: tuple[Slot, ...] | None = None
     min_importance: Fraction | None = None
-    publish_profile: ProfilePublishing | None = Field(default=None, exclude_if=_is_unset)
-    profile_every: Annotated[int | None, Field(ge=1, le=1000)] = Field(default=None, exclude_if=_is_unset)
-    when_spent: WhenSpent | None = Field(default=None, exclude_if=_is_unset)
-    instructions: Instructions | None = Field(default=None, exclude_if=_is_unset)
-    conversation_messages: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    conversation_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
-    conversation_age: ShownAge | None = Field(default=None, exclude_if=_is_unset)
-    known_entities: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
-    known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
-    call_turns: CallTurns | None = Field(default=None, exclude_if=_is_unset)
-    call_tokens: CallTokens | None = Field(default=None, exclude_if=_is_unset)
-    call_linger: CallLinger | None = Field(default=None, exclude_if=_is_unset)
-    entity_summary: SummaryTime | None = Field(default=None, exclude_if=_is_unset)
-    summary_changes: SummaryChanges | None = Field(default=None, exclude_if=_is_unset)
-    summary_tokens: SummaryTokens | None = Field(default=None, exclude_if=_is_unset)
-    summary_language: SummaryLanguage | None = Field(default=None, exclude_if=_is_unset)
+    publish_profile: IfSet[ProfilePublishing] = None
+    profile_every: IfSet[Annotated[int, Field(ge=1, le=1000)]] = None
+    when_spent: IfSet[WhenSpent] = None
+    instructions: IfSet[Instructions] = None
+    conversation_messages: IfSet[ShownCount] = None
+    conversation_tokens: IfSet[ShownTokens] = None
+    conversation_age: IfSet[ShownAge] = None
+    known_entities: IfSet[ShownCount] = None
+    known_facts: IfSet[ShownCount] = None
+    known_tokens: IfSet[ShownTokens] = None
+    known_timeout: IfSet[ShownTimeout] = None
+    call_turns: IfSet[CallTurns] = None
+    call_tokens: IfSet[CallTokens] = None
+    call_linger: IfSet[CallLinger] = None
+    entity_summary: IfSet[SummaryTime] = None
+    summary_changes: IfSet[SummaryChanges] = None
+    summary_tokens: IfSet[SummaryTokens] = None
+    summary_language: IfSet[SummaryLanguage] = None
     limits: Limits = Limits()
     note: Text | None = None
 

@@ -11,6 +11,7 @@ from mnemolog.schemas.base import (
     FieldPath,
     Fraction,
     Identifier,
+    IfSet,
     Metadata,
     Record,
     Text,
@@ -73,13 +74,13 @@ class Overrides(Record):
     confidence: ConfidencePreset | None = None
     confirm_below: Fraction | None = None
     min_importance: Fraction | None = None
-    conversation_messages: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    conversation_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
-    conversation_age: ShownAge | None = Field(default=None, exclude_if=_is_unset)
-    known_entities: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
-    known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
+    conversation_messages: IfSet[ShownCount] = None
+    conversation_tokens: IfSet[ShownTokens] = None
+    conversation_age: IfSet[ShownAge] = None
+    known_entities: IfSet[ShownCount] = None
+    known_facts: IfSet[ShownCount] = None
+    known_tokens: IfSet[ShownTokens] = None
+    known_timeout: IfSet[ShownTimeout] = None
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
