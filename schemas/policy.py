@@ -23,13 +23,8 @@ SummaryTime = Literal["off", "on_demand", "after_changes"]
 """When a model writes summaries of entities: never, when a command asks for one, or also after changes of facts."""
 SummaryChanges = Annotated[int, Field(ge=1, le=1000)]
 SummaryTokens = Annotated[int, Field(ge=30, le=1000)]
-SUMMARY_CHANGES: Final = 10
-SUMMARY_TOKENS: Final = 200
-"""Within the 100 to 300 tokens of a profile of arandu."""
 SUMMARY_FIELDS: Final = ("entity_summary", "summary_changes", "summary_tokens", "summary_language")
 """The rules on summaries of entities."""
-PROFILE_EVERY: Final = 5
-"""Turns between two profiles, unless a policy says otherwise (Mem Skill, stage 5)."""
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day"]
 WhenSpent = Literal["reject", "raw"]
 """What becomes of a turn when a budget of the day is spent: it is rejected, or stored as it is."""
@@ -43,11 +38,6 @@ CallLinger = Annotated[float, Field(ge=0, le=60)]
 _Limit = Annotated[int, Field(ge=0)] | None
 _Amount = Annotated[float, Field(ge=0)]
 
-HIGH_RISK: Final[tuple[str, ...]] = ("identity", "health", "finance")
-"""Categories or keys whose overwrite needs a confidence of `CONFIRM_BELOW` (Mem Skill, safety requirements)."""
-CONFIRM_BELOW: Final = 0.90
-RESEND_WINDOW: Final = 600.0
-"""Seconds: longer than clients try again, shorter than people take to say a thing once more."""
 SINGLE_VALUED: Final[frozenset[str]] = frozenset(
     {
         *("name", "full_name", "first_name", "last_name", "nickname", "age", "birthday", "birth_date", "birth_place"),
@@ -61,35 +51,16 @@ SINGLE_VALUED: Final[frozenset[str]] = frozenset(
     }
 )
 """Keys that hold one value at a time, with every key that begins with `favourite_` or `favorite_`."""
-CONVERSATION_MESSAGES: Final = 10
-"""As mem0 (10 messages)."""
-CONVERSATION_TOKENS: Final = 600
-CONVERSATION_AGE: Final = 86_400.0
-"""Seconds: an answer of the next morning still finds its question."""
-KNOWN_ENTITIES: Final = 10
-KNOWN_FACTS: Final = 10
-KNOWN_TOKENS: Final = 800
-"""As arandu (`informed_extraction_topk`, `informed_extraction_context_budget_tokens`)."""
-KNOWN_TIMEOUT: Final = 0.5
 BACKGROUND_FIELDS: Final = (
     *("conversation_messages", "conversation_tokens", "conversation_age"),
     *("known_entities", "known_facts", "known_tokens", "known_timeout"),
 )
 """The rules on what an extraction is shown beside its turn."""
-CALL_TURNS: Final = 20
-CALL_TOKENS: Final = 2000
-"""Twenty messages of the length that people type; a longer reply comes close to the seconds that a call may take."""
-CALL_FIELDS: Final = ("call_turns", "call_tokens", "call_linger")
-"""The rules on which turns are asked about in one call."""
 
 
 def is_single_valued(key: str | None, more: tuple[str, ...] = ()) -> bool:
     """Whether a key holds one value at a time, by the registry and the configured `more`."""
     return key is not None and (key in SINGLE_VALUED or key in more or key.startswith(("favourite_", "favorite_")))
-
-
-def _is_unset(given: object) -> bool:
-    return given is None
 
 
 class Limits(Record):
@@ -185,34 +156,36 @@ class EffectivePolicy:
 
     add_only: bool = False
     confidence: ConfidencePreset = "standard"
-    confirm_below: float = CONFIRM_BELOW
-    resend_window: float = RESEND_WINDOW
-    high_risk: tuple[str, ...] = HIGH_RISK
+    confirm_below: float = 0.90
+    resend_window: float = 600.0  # seconds: longer than clients try again, shorter than people take to say it once more
+    high_risk: tuple[str, ...] = ("identity", "health", "finance")  # Mem Skill, safety requirements
     single_valued: tuple[str, ...] = ()
     min_importance: float = 0.0
     publish_profile: ProfilePublishing = "at_once"
-    profile_every: int = PROFILE_EVERY
+    profile_every: int = 5  # Mem Skill, stage 5
     when_spent: WhenSpent = "reject"
     instructions: Instructions | None = None
-    conversation_messages: int = CONVERSATION_MESSAGES
-    conversation_tokens: int = CONVERSATION_TOKENS
-    conversation_age: float = CONVERSATION_AGE
-    known_entities: int = KNOWN_ENTITIES
-    known_facts: int = KNOWN_FACTS
-    known_tokens: int = KNOWN_TOKENS
-    known_timeout: float = KNOWN_TIMEOUT
-    call_turns: int = CALL_TURNS
-    call_tokens: int = CALL_TOKENS
+    conversation_messages: int = 10  # as mem0
+    conversation_tokens: int = 600
+    conversation_age: float = 86_400.0  # seconds: an answer of the next morning still finds its question
+    known_entities: int = 10
+    known_facts: int = 10
+    known_tokens: int = 800  # as arandu (`informed_extraction_topk`, `informed_extraction_context_budget_tokens`)
+    known_timeout: float = 0.5
+    call_turns: int = 20
+    # Twenty messages of the length that people type; a longer reply comes close to the seconds that a call may take.
+    call_tokens: int = 2000
     call_linger: float = 0.0
     entity_summary: SummaryTime = "off"
-    summary_changes: int = SUMMARY_CHANGES
-    summary_tokens: int = SUMMARY_TOKENS
+    summary_changes: int = 10
+    summary_tokens: int = 200  # within the 100 to 300 tokens of a profile of arandu
     summary_language: SummaryLanguage = "facts"
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
         """These rules, replaced by what `policy` sets."""
-        said = {name: value for name in POLICY_FIELDS if (value := getattr(policy, name)) is not None}
+        names = Policy.model_fields.keys() - {"limits", "note"}
+        said = {name: value for name in names if (value := getattr(policy, name)) is not None}
         if policy.instructions is not None:
             said["instructions"] = policy.instructions.over(self.instructions)
         return replace(self, **said, limits={**self.limits, level: policy.limits})
@@ -244,15 +217,6 @@ class EffectivePolicy:
 
     def is_high_risk(self, categories: Iterable[str], key: str | None) -> bool:
         return not {*categories, key}.isdisjoint(self.high_risk)
-
-
-POLICY_FIELDS: Final = (
-    *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
-    *("publish_profile", "profile_every", "when_spent"),
-    *BACKGROUND_FIELDS,
-    *CALL_FIELDS,
-    *SUMMARY_FIELDS,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,15 @@
 """The statements that make the schema `memory`: the client's own queries as functions, and views over the tables."""
 
 import hashlib
+import re
 from collections.abc import Mapping
-from dataclasses import fields
 from types import MappingProxyType
 from typing import Final
 
 from psycopg.sql import SQL, Composable
 
 from mnemolog.projections.memory.client_queries import CLIENT_QUERIES, fact_columns, scope_condition
-from mnemolog.projections.migrations.files import column_types
-from mnemolog.projections.queries.results import Fact
-from mnemolog.projections.sql import queries
+from mnemolog.projections.sql import column_types, queries
 
 MEMORY_SCHEMA: Final = "memory"
 _VIEWS_AND_HELPERS: Final = (
@@ -19,6 +17,7 @@ _VIEWS_AND_HELPERS: Final = (
     *("fact_rows", "current_facts", "pending_rows", "event_rows", "turn_rows"),
     *("entity_rows", "entity_alias_rows", "fact_entity_rows", "relationship_rows"),
 )
+_FACT_COLUMN: Final = re.compile(r"(?:AS |\.)(\w+)(?=,\n|, f\.|\Z)")
 _SHARED_TEXTS: Final = ("scope_parameters", "settings", "hit_columns")
 _NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})
 _SQL: Final = {**queries("memory"), **queries("memory_views")}
@@ -44,10 +43,10 @@ def digest() -> str:
 def _composed(name: str, more: Mapping[str, Composable] = _NOTHING) -> SQL:
     """The statements under a name of `memory.sql`; a text without places is taken as it is."""
     conflicting = queries("pending")["conflicting_fact"].as_string().replace("utc_text(", "mnemolog.utc_text(")
-    types = column_types("facts")  # which do not have `begins_later`
+    types, columns = column_types("facts"), queries("facts")["fact_columns"].as_string()  # no table has begins_later
     places = {
         **{name: _SQL[name] for name in _SHARED_TEXTS},
-        "fact_types": SQL(", ".join(f"{one.name} {types.get(one.name, 'boolean')}" for one in fields(Fact))),
+        "fact_types": SQL(", ".join(f"{name} {types.get(name, 'boolean')}" for name in _FACT_COLUMN.findall(columns))),
         "fact": fact_columns(ids="s"),
         "conflicting": SQL(conflicting),
         **more,

@@ -23,8 +23,7 @@ from mnemolog.projections.database import JOURNAL_SCHEMA, LIVE_SCHEMA
 from mnemolog.projections.definitions import replace_definitions
 from mnemolog.projections.errors import MigrationRefusedError
 from mnemolog.projections.memory.upgrade import ensure_memory_schema
-from mnemolog.projections.migrations.files import migration_text
-from mnemolog.projections.sql import queries
+from mnemolog.projections.sql import migration_text, queries
 
 _FOLDERS: Final = {"journal": JOURNAL_SCHEMA, "projections": LIVE_SCHEMA}
 _DEFINITIONS: Final = ("journal/functions.sql", "projections/functions.sql", "projections/views.sql")

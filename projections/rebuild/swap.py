@@ -16,10 +16,9 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 from mnemolog.common.retry import retry_while
 from mnemolog.projections.database import LIVE_SCHEMA, RowConnection, fetch_value
 from mnemolog.projections.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
-from mnemolog.projections.migrations.files import migration_text
 from mnemolog.projections.migrations.upgrade import create_projection_schema, projection_files
 from mnemolog.projections.rebuild.connections import NEXT_SCHEMA, OLD_SCHEMA
-from mnemolog.projections.sql import queries
+from mnemolog.projections.sql import migration_text, queries
 from mnemolog.projections.write.projector import SWAP_LOCK
 
 KEPT_TABLES: Final = ("commits", "memory_events")

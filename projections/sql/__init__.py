@@ -18,6 +18,8 @@ from mnemolog.schemas.scope import SCOPE_FIELDS
 
 _QUERY_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _INCLUDE: Final = re.compile(r"\{\{(\w+)((?: [^\s{}]+)*)\}\}")
+_TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", re.MULTILINE | re.DOTALL)
+_COLUMN: Final = re.compile(r"^    ([a-z]\w*) (double precision|\w+)( \[\])?", re.MULTILINE)
 _STORED_FACT: Final = (
     *("fact_id", *SCOPE_FIELDS, "speaker", "authority", "metadata"),
     *(name for name in ExtractedFact.model_fields if name not in ("entities", "relations", "unlinked")),
@@ -46,6 +48,21 @@ def queries(file: str) -> Mapping[str, SQL]:
 def filled(text: str) -> str:
     """A text with what its `{{name row}}` stand for."""
     return _INCLUDE.sub(lambda place: _INCLUDES[place[1]](*place[2].split()), text)
+
+
+@cache
+def migration_text(file: str) -> str:
+    """The SQL of one file of `projections/migrations`, named by its path there."""
+    return filled(files("mnemolog.projections.migrations").joinpath(file).read_text(encoding="utf-8"))
+
+
+@cache
+def column_types(table: str) -> Mapping[str, str]:
+    """The type of each column of a table of `projections/tables.sql`."""
+    (columns,) = [
+        columns for name, columns in _TABLE.findall(migration_text("projections/tables.sql")) if name == table
+    ]
+    return {name: f"{kind}[]" if is_array else kind for name, kind, is_array in _COLUMN.findall(columns)}
 
 
 def _listed(form: str, names: tuple[str, ...] = SCOPE_FIELDS) -> str:

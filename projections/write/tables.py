@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Composable, Identifier
 from pydantic_core import to_json
 
 from mnemolog.projections.database import RowConnection, jsonb
-from mnemolog.projections.migrations.files import column_types
+from mnemolog.projections.sql import column_types
 from mnemolog.projections.write.rows import (
     AliasRow,
     CommitRow,
