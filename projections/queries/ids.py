@@ -3,12 +3,12 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
+from psycopg.sql import SQL
 
 from mnemolog.projections.database import fetch_rows
 from mnemolog.projections.errors import (
@@ -89,9 +89,9 @@ async def find_turn(conn: AsyncConnection[TupleRow], within: ScopeFilter, given:
     """
     check_id_text(turn_id=given)
     named = {**within.parameters, "beginning": given, "bound": MAX_CANDIDATES}
-    matches = _matches(
-        await fetch_rows(conn, dict, read_query("ids", "turns", scope=within.parameters, row="t"), named)
-    ).get(0, [])
+    matches = (await _fetch_matches(conn, read_query("ids", "turns", scope=within.parameters, row="t"), named)).get(
+        0, []
+    )
     exact = [one for one in matches if one.id == given]
     if not matches or not (exact or len(given) >= MIN_ID_CHARACTERS):
         raise UnknownTurnError(within.tenant, given)
@@ -117,7 +117,8 @@ async def short_ids(conn: AsyncConnection[TupleRow], ids: Collection[UUID]) -> d
     if not ids:
         return {}
     found = await (await conn.execute(queries("ids")["neighbours"], {"ids": list(ids)})).fetchall()
-    lengths = (_shared(str(one), str(other)) + 1 for one, others in found for other in others if other is not None)
+    pairs = ((str(one), str(other)) for one, others in found for other in others if other is not None)
+    lengths = (_shared(*pair) + 1 for pair in pairs)
     length = max(lengths, default=0)
     return {one: str(one)[: max(length, SHORT_ID_CHARACTERS)] for one in ids}
 
@@ -155,17 +156,17 @@ async def _find(
         "bound": MAX_CANDIDATES,
     }
     query = read_query("ids", name, scope=within.parameters, row="e" if name == "events" else "f")
-    return _matches(await fetch_rows(conn, dict, query, named))
+    return await _fetch_matches(conn, query, named)
 
 
-def _matches(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[IdMatch]]:
-    return {
-        number - 1: [
-            IdMatch(id=row["id"], text=row["text"], scope=Scope.from_columns(row[name] for name in SCOPE_FIELDS))
-            for row in same
-        ]
-        for number, same in groupby(rows, key=lambda row: row["number"])
-    }
+async def _fetch_matches(
+    conn: AsyncConnection[TupleRow], query: SQL, named: Mapping[str, Any]
+) -> dict[int, list[IdMatch]]:
+    found: dict[int, list[IdMatch]] = {}
+    for row in await fetch_rows(conn, dict, query, named):
+        scope = Scope.from_columns(row[name] for name in SCOPE_FIELDS)
+        found.setdefault(row["number"] - 1, []).append(IdMatch(id=row["id"], text=row["text"], scope=scope))
+    return found
 
 
 def _only(kind: str, given: str, matches: Sequence[IdMatch]) -> IdMatch:
