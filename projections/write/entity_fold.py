@@ -10,6 +10,7 @@ from mnemolog.projections.write.rows import (
     EntityChangeRow,
     EntityRow,
     EvidenceRow,
+    KnownFact,
     LinkRow,
     LogPosition,
     RejectionRow,
@@ -39,7 +40,7 @@ EntityScopes = Mapping[UUID, ScopeColumns]
 
 @dataclass(slots=True)
 class EntityFold:
-    """Collects the rows of one commit's events; `scope_of_fact` gives the scope of a fact, None for an unknown one.
+    """Collects the rows of one commit's events; `fact` gives a known fact, None for an unknown one.
 
     `undone` are the known entities that no fact names any more.
     """
@@ -48,7 +49,7 @@ class EntityFold:
     position: LogPosition
     known: EntityScopes
     undone: Collection[UUID]
-    scope_of_fact: Callable[[UUID], ScopeColumns | None]
+    fact: Callable[[UUID], KnownFact | None]
     rows: list[AnyEntityRow] = field(default_factory=list)
     rejections: list[RejectionRow] = field(default_factory=list)
     _own: dict[UUID, ScopeColumns] = field(default_factory=dict)
@@ -70,28 +71,35 @@ class EntityFold:
                 self._repeated |= dict.fromkeys(others, one.fact_id)
 
     def add_event(self, event: AnyEntityEvent) -> None:
-        if faults := list(self._faults(event)):
-            self.rejections.append(self._rejection(event, faults))
-        else:
+        faults = dict.fromkeys(self._faults(event))
+        if not faults:
             self.rows += self._rows(event)
+            return
+        rejection = RejectionRow(
+            position=self.position,
+            item=event.ordinal + 1,
+            owner=self.commit.owner,
+            source_id=self.commit.source_id,
+            reason="foreign_target",
+            detail="; ".join(faults),
+        )
+        self.rejections.append(rejection)
 
     def _rows(self, event: AnyEntityEvent) -> Iterator[AnyEntityRow]:
         match event:
             case EntityRegistered():
                 yield from self._registered(event)
             case EntityAliasAdded(entity_id=entity_id, alias=alias):
-                yield from (
-                    [StaleEntity(entity_id=entity_id)] if alias.kind == "name" else self._named_again([entity_id])
-                )
+                yield from [StaleEntity(entity_id=entity_id)] if alias.kind == "name" else self._named_again(entity_id)
                 yield self._alias(event, entity_id, event.ordinal, alias)
             case FactLinked():
-                yield from self._named_again([link.entity_id for link in event.links if link.type is None])
+                yield from self._named_again(*[link.entity_id for link in event.links if link.type is None])
                 yield from (StaleEntity(entity_id=link.entity_id) for link in event.links if link.type is not None)
                 repetition = self._repetitions.get(event.fact_id)
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
                     yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=repetition)
             case RelationStated() | RelationEnded():
-                yield from self._named_again([event.subject_id, event.object_id])
+                yield from self._named_again(event.subject_id, event.object_id)
                 relation_id = ids.relation_id(event.subject_id, event.predicate, event.object_id)
                 repetition = self._repetitions.get(event.fact_id)
                 yield EvidenceRow(commit=self.commit, relation_id=relation_id, event=event, told_by=repetition)
@@ -99,8 +107,9 @@ class EntityFold:
                 yield from self._changed(event)
 
     def _registered(self, event: EntityRegistered) -> Iterator[AnyEntityRow]:
-        twins = tuple(twin for twin in event.possible_twins if self._is_here(self._scope_of(twin)))
-        self._own[event.entity_id] = scope_columns(self.commit.scope)
+        here = scope_columns(self.commit.scope)
+        twins = tuple(twin for twin in event.possible_twins if self._scope_of(twin) == here)
+        self._own[event.entity_id] = here
         yield EntityRow(commit=self.commit, event=event, possible_twins=twins)
         for place, alias in enumerate(event.aliases):
             yield self._alias(event, event.entity_id, place, alias, is_own=place == 0)
@@ -109,7 +118,8 @@ class EntityFold:
         entity_id, aliases = event.entity_ids[0], event.aliases
         self._own[event.event_id] = scope_columns(self.commit.scope)
         if isinstance(event, EntitySplit):
-            yield from self._registered(_new_entity(event))
+            new = {name: getattr(event, name) for name in ("event_id", "ordinal", "name", "type")}
+            yield from self._registered(EntityRegistered(entity_id=event.new_id, aliases=event.names, **new))
             entity_id, aliases = event.new_id, aliases[1:]
         for place, alias in enumerate(aliases, start=1):
             yield self._alias(event, entity_id, place, alias)
@@ -131,7 +141,7 @@ class EntityFold:
             repeated_fact_id=repeated,
         )
 
-    def _named_again(self, entity_ids: list[UUID]) -> Iterator[StaleEntity]:
+    def _named_again(self, *entity_ids: UUID) -> Iterator[StaleEntity]:
         return (StaleEntity(entity_id=one) for one in dict.fromkeys(entity_ids) if one in self.undone)
 
     def _faults(self, event: AnyEntityEvent) -> Iterator[str]:
@@ -162,38 +172,11 @@ class EntityFold:
                 yield f"a relation of the entity {event.subject_id} to itself"
         if made is not None and self._scope_of(made) is not None:
             yield f"the entity {made} is known already"
-        scopes = [("change", change, self._scope_of(change)) for change in changes]
-        scopes += [("entity", entity_id, self._scope_of(entity_id)) for entity_id in entities]
-        scopes += [("fact", fact_id, self.scope_of_fact(fact_id)) for fact_id in facts]
-        yield from (
-            f"the {kind} {one} is not known in this scope"
-            for kind, one, in_scope in scopes
-            if not self._is_here(in_scope)
-        )
-
-    def _is_here(self, scope: ScopeColumns | None) -> bool:
-        return scope is not None and scope == scope_columns(self.commit.scope)
+        here = scope_columns(self.commit.scope)
+        unknown = [f"change {change}" for change in changes if self._scope_of(change) != here]
+        unknown += [f"entity {entity_id}" for entity_id in entities if self._scope_of(entity_id) != here]
+        unknown += [f"fact {one}" for one in facts if (known := self.fact(one)) is None or known.scope != here]
+        yield from (f"the {one} is not known in this scope" for one in unknown)
 
     def _scope_of(self, entity_id: UUID) -> ScopeColumns | None:
         return self._own.get(entity_id) or self.known.get(entity_id)
-
-    def _rejection(self, event: AnyEntityEvent, faults: list[str]) -> RejectionRow:
-        return RejectionRow(
-            position=self.position,
-            item=event.ordinal + 1,
-            owner=self.commit.owner,
-            source_id=self.commit.source_id,
-            reason="foreign_target",
-            detail="; ".join(dict.fromkeys(faults)),
-        )
-
-
-def _new_entity(split: EntitySplit) -> EntityRegistered:
-    return EntityRegistered(
-        event_id=split.event_id,
-        ordinal=split.ordinal,
-        entity_id=split.new_id,
-        name=split.name,
-        type=split.type,
-        aliases=split.names,
-    )

@@ -1,8 +1,8 @@
 """Checks which facts the events of a commit may change, and builds the rows of the commit (pure)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Final, Self
 from uuid import UUID
 
 from mnemolog.projections.write.effects import (
@@ -40,6 +40,7 @@ from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entity_events import EntityChange, FactLinked, RelationEvent
 from mnemolog.schemas.events import DecisionUndone, FactPending, MemoryEvent, PendingRejected, PolicySet
+from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.scope import ScopeColumns, scope_columns
 
 SourceKey = tuple[str, str]
@@ -144,6 +145,14 @@ def reject_record(
     return Changes(rejections=[rejection])
 
 
+_SETTLEMENTS: Final[Mapping[FactStatus, Settlement | None]] = {
+    "pending_confirmation": None,
+    "active": "confirmed",
+    "retracted": "deleted",
+    "undone": "undone",
+}
+
+
 class _CommitFold:
     """Collects one commit's changes; the state it starts from is not modified."""
 
@@ -215,7 +224,7 @@ class _CommitFold:
     def add_entity_events(self) -> None:
         """After the events about facts: a link is about a fact that is known then."""
         state = self._state
-        entities = EntityFold(self._commit, self._position, state.entities, state.undone_entities, self._scope_of_fact)
+        entities = EntityFold(self._commit, self._position, state.entities, state.undone_entities, self._known_fact)
         for event in self._commit.entity_events:
             entities.add_event(event)
         self._changes.entities += entities.rows
@@ -260,7 +269,7 @@ class _CommitFold:
     def _move_ends(self, event: MemoryEvent, sound: FactStates) -> Iterator[FormerStateRow]:
         """Move the ends that were made in favour of facts that the event has withdrawn, or says began earlier."""
         for moved in event.moved_ends:
-            known = self._known.get(moved.fact_id) or self._state.facts.get(moved.fact_id)
+            known = self._known_fact(moved.fact_id)
             is_stale = moved.ender in event.named_ids and moved.ender not in sound
             if is_stale or known is None or known.scope != self._scope or moved.fact_id in sound:
                 continue
@@ -290,34 +299,22 @@ class _CommitFold:
         )
 
     def _settlements(self, event: MemoryEvent, former: Sequence[FormerStateRow]) -> Iterator[SettlementRow]:
-        """What became of facts that were pending, and which of them are pending again."""
-        for row in former:
-            status = self._fact(row.fact_id).state.status
-            if (row.state.status == "pending_confirmation") == (status == "pending_confirmation"):
-                continue
-            yield SettlementRow(
-                fact_id=row.fact_id,
-                settlement=None if status == "pending_confirmation" else self._settlement(event, row.fact_id),
-                event_id=event.event_id,
-                at=self._times.decided_at,
-            )
+        """What became of facts that were pending, and which of them are pending again.
 
-    def _settlement(self, event: MemoryEvent, fact_id: UUID) -> Settlement:
-        """What an event made of a pending fact; nobody rejected a fact that a policy closes."""
-        if isinstance(event, PendingRejected) and event.target == fact_id:
-            return "overtaken" if event.decision.by == "policy" else "rejected"
-        state = self._fact(fact_id).state
-        match state.status:
-            case "active":
-                return "confirmed"
-            case "retracted":
-                return "deleted"
-            case "undone":
-                return "undone"
-            case "archived" if state.superseded_by is None:
-                return "rejected"
-            case _:
-                return "overtaken"
+        Nobody rejected a fact that a policy closes.
+        """
+        for row in former:
+            state = self._fact(row.fact_id).state
+            if (row.state.status == "pending_confirmation") == (state.status == "pending_confirmation"):
+                continue
+            settlement = _SETTLEMENTS.get(state.status, "overtaken")
+            if isinstance(event, PendingRejected) and event.target == row.fact_id:
+                settlement = "overtaken" if event.decision.by == "policy" else "rejected"
+            elif state.status == "archived" and state.superseded_by is None:
+                settlement = "rejected"
+            yield SettlementRow(
+                fact_id=row.fact_id, settlement=settlement, event_id=event.event_id, at=self._times.decided_at
+            )
 
     def _may_set_policy(self, event: MemoryEvent) -> bool:
         """A tenant's policies have a scope of their own, so that they have one order in the log."""
@@ -343,7 +340,7 @@ class _CommitFold:
     def _target_faults(self, event: MemoryEvent) -> Iterator[tuple[UUID, tuple[RejectionReason, str]]]:
         """The named facts that are not as the decision saw them."""
         for target in event.named_ids:
-            fact = self._known.get(target) or self._state.facts.get(target)
+            fact = self._known_fact(target)
             if fact is None:
                 yield target, ("stale_target", "is not known")
             elif fact.scope != self._scope:
@@ -351,9 +348,8 @@ class _CommitFold:
             elif fact.state.status not in required_statuses(event, target):
                 yield target, ("stale_target", f"is {fact.state.status}")
 
-    def _scope_of_fact(self, fact_id: UUID) -> ScopeColumns | None:
-        known = self._known.get(fact_id) or self._state.facts.get(fact_id)
-        return known.scope if known else None
+    def _known_fact(self, fact_id: UUID) -> KnownFact | None:
+        return self._known.get(fact_id) or self._state.facts.get(fact_id)
 
     def _fact(self, fact_id: UUID) -> KnownFact:
         return self._known.get(fact_id) or self._state.facts[fact_id]

@@ -251,14 +251,6 @@ class ScopeIncrement:
     facts: int
     speakers: tuple[str, ...] = ()
 
-    def plus(self, later: "ScopeIncrement") -> "ScopeIncrement":
-        return replace(
-            later,
-            commits=self.commits + later.commits,
-            facts=self.facts + later.facts,
-            speakers=tuple(dict.fromkeys((*self.speakers, *later.speakers))),
-        )
-
 
 @dataclass(slots=True, kw_only=True)
 class Changes:
@@ -291,8 +283,15 @@ class Changes:
         self.policies = list({row.scope: row for row in self.policies}.values())
         increments: dict[ScopeColumns, ScopeIncrement] = {}
         for step in self.scope_increments:
-            before = increments.get(step.scope)
-            increments[step.scope] = step if before is None else before.plus(step)
+            if (before := increments.get(step.scope)) is None:
+                increments[step.scope] = step
+                continue
+            increments[step.scope] = replace(
+                step,
+                commits=before.commits + step.commits,
+                facts=before.facts + step.facts,
+                speakers=tuple(dict.fromkeys((*before.speakers, *step.speakers))),
+            )
         self.scope_increments = list(increments.values())
         return self
 
