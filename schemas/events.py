@@ -116,7 +116,8 @@ class Event(Record):
     @property
     def successor_ids(self) -> tuple[UUID, ...]:
         """The facts that hold where the disbelieved ones did, if they are values of the same key."""
-        return () if self.new_fact is None else (self.new_fact.fact_id,)
+        successor: UUID | None = self.new_fact.fact_id if self.new_fact else getattr(self, "ended_by", None)
+        return () if successor is None else (successor,)
 
     @property
     def confirmed_id(self) -> UUID | None:
@@ -254,10 +255,6 @@ class FactExpired(Event):
     fact: NewFact | None = None
     ended_by: IfSet[UUID] = None
 
-    @property
-    def successor_ids(self) -> tuple[UUID, ...]:
-        return super().successor_ids or (() if self.ended_by is None else (self.ended_by,))
-
 
 class FactRetracted(Event):
     """`targets` ended with nothing in their place; `fact` is the statement that says so, kept.
@@ -272,10 +269,6 @@ class FactRetracted(Event):
     ended_at: Timestamp | None
     fact: NewFact | None = None
     ended_by: IfSet[UUID] = None
-
-    @property
-    def successor_ids(self) -> tuple[UUID, ...]:
-        return super().successor_ids or (() if self.ended_by is None else (self.ended_by,))
 
 
 class FactPending(Event):

@@ -338,7 +338,6 @@ def search_query(
     query = _composed(
         source=source,
         wildcards=wildcards,
-        is_several=len(scopes) > 1,
         is_filtered=is_filtered,
         is_ranked=options.is_ranked,
         has_neighbours=options.weights.neighbours > 0 and not indexed,
@@ -366,15 +365,14 @@ def _composed(
     *,
     source: str,
     wildcards: tuple[tuple[str, str], ...],
-    is_several: bool,
     is_filtered: bool,
     is_ranked: bool,
     has_neighbours: bool,
     shows_neighbours: bool,
     is_explained: bool,
 ) -> SQL:
-    """One text for each kind of search, with `{filter}` left open where there is one: composed once."""
-    parts = queries("search")
+    """One text for each kind of search, with `{filter}` left open where there is one; without wildcards for several."""
+    parts, is_several = queries("search"), not wildcards
     scope = parts["of_named_scope"] if is_several else scope_condition(dict(wildcards))
     of_any = parts["of_any_scope"] if is_several else scope
     state_at = queries("facts")["state_at"]
@@ -482,27 +480,24 @@ def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: d
     }
 
 
+_SCORE_COLUMNS: Final = tuple(one.name for one in fields(Score) if one.name != "mode")
+_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step", "messages"})
+
+
 def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
-    """The first row is there even where nothing was found."""
-    found = [row for row in rows if row["fact_id"] is not None]
-    of_hits = [list(group) for _, group in groupby(found, key=itemgetter("hit_id"))]
+    """The first row is there even where nothing was found; a hit and its neighbours each have the score of the hit."""
+    hits = []
+    for _, group in groupby([row for row in rows if row["fact_id"] is not None], key=itemgetter("hit_id")):
+        of_hit = {row["step"]: row for row in group}
+        facts = {step: Fact(**{name: row[name] for name in row.keys() - _OWN_COLUMNS}) for step, row in of_hit.items()}
+        score = Score(mode=mode, **{name: of_hit[0][name] for name in _SCORE_COLUMNS})
+        fact, messages = facts.pop(0), of_hit[0]["messages"]
+        hits.append(Hit(fact=fact, score=score, neighbours=tuple(facts.values()), messages=messages))
     return Findings(
-        hits=tuple(_hit(group, mode) for group in of_hits),
+        hits=tuple(hits),
         below_threshold=rows[0]["below_threshold"],
         left_out={
             reason: LeftOutHits(facts=one["facts"], first=tuple(map(UUID, one["first"])))
             for reason, one in (rows[0]["left_out"] or {}).items()
         },
     )
-
-
-def _hit(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Hit:
-    """A hit and its neighbours, each with the score of the hit."""
-    score = Score(mode=mode, **{name: rows[0][name] for name in _SCORE_COLUMNS})
-    messages = next(row["messages"] for row in rows if row["step"] == 0)
-    facts = {row["step"]: Fact(**{name: row[name] for name in row if name not in _OWN_COLUMNS}) for row in rows}
-    return Hit(fact=facts.pop(0), score=score, neighbours=tuple(facts.values()), messages=messages)
-
-
-_SCORE_COLUMNS: Final = tuple(one.name for one in fields(Score) if one.name != "mode")
-_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step", "messages"})
