@@ -114,7 +114,6 @@ class Alias(Record):
 
     @property
     def head(self) -> str:
-        """What the alias is looked up by."""
         match self.kind:
             case "name":
                 return name_head(self.key)
@@ -144,7 +143,6 @@ class KnownEntity(Record):
     near: tuple[Text, ...] = ()
 
     def keys(self, kind: AliasKind) -> frozenset[str]:
-        """The keys of its names of one kind."""
         return frozenset(alias.key for alias in self.aliases if alias.kind == kind)
 
     @property
@@ -247,10 +245,6 @@ class Predicate:
     name: str
     inverse: str | None = None
     single_valued: bool = False
-
-    @property
-    def is_symmetric(self) -> bool:
-        return self.inverse == self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

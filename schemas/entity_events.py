@@ -36,24 +36,26 @@ class EntityEvent(Record):
 
 
 class EntityChange(EntityEvent):
-    """What all of them have in common."""
+    """What all of them have in common; it is read from their fields `entity_id`, `named`, `facts` and `alias`."""
 
     decision: Decision
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
         """The entities that it names, its subject first."""
-        raise NotImplementedError
+        named: tuple[UUID, ...] = getattr(self, "named", ())
+        return named or (getattr(self, "entity_id"),)  # noqa: B009 - see above
 
     @property
     def fact_ids(self) -> tuple[UUID, ...]:
-        """The facts that it names."""
-        return ()
+        facts: tuple[UUID, ...] = getattr(self, "facts", ())
+        return facts
 
     @property
     def aliases(self) -> tuple[Alias, ...]:
         """The names that it gives to the entity that it is about; of a split to the new one."""
-        return ()
+        alias: Alias | None = getattr(self, "alias", None)
+        return () if alias is None else (alias,)
 
 
 class EntityRenamed(EntityChange):
@@ -63,14 +65,6 @@ class EntityRenamed(EntityChange):
     entity_id: UUID
     name: EntityName
     alias: Alias
-
-    @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return (self.entity_id,)
-
-    @property
-    def aliases(self) -> tuple[Alias, ...]:
-        return (self.alias,)
 
 
 class EntityAliasSet(EntityChange):
@@ -84,10 +78,6 @@ class EntityAliasSet(EntityChange):
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
         return (self.entity_id,) if self.moved_from is None else (self.entity_id, self.moved_from)
-
-    @property
-    def aliases(self) -> tuple[Alias, ...]:
-        return (self.alias,)
 
 
 class EntitiesMerged(EntityChange):
@@ -122,10 +112,6 @@ class MergeRejected(EntityChange):
     proposal: UUID
     named: Annotated[tuple[UUID, ...], Field(min_length=2, max_length=2)]
 
-    @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return self.named
-
 
 class EntitySplit(EntityChange):
     """A new entity has these facts and names of another one. The first of its names is its own."""
@@ -143,10 +129,6 @@ class EntitySplit(EntityChange):
         return (self.entity_id, self.new_id)
 
     @property
-    def fact_ids(self) -> tuple[UUID, ...]:
-        return self.facts
-
-    @property
     def aliases(self) -> tuple[Alias, ...]:
         return self.names
 
@@ -156,10 +138,6 @@ class EntityForgotten(EntityChange):
 
     event: Literal["entity_forgotten"] = "entity_forgotten"
     entity_id: UUID
-
-    @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return (self.entity_id,)
 
 
 class EntitySummarised(EntityChange):
@@ -178,14 +156,6 @@ class EntitySummarised(EntityChange):
     input_tokens: Count = 0
     output_tokens: Count = 0
 
-    @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return (self.entity_id,)
-
-    @property
-    def fact_ids(self) -> tuple[UUID, ...]:
-        return self.facts
-
 
 class EntityDecisionUndone(EntityChange):
     """A change of entities holds no more, or, where an undo of it was undone, does again (`reinstated`)."""
@@ -195,10 +165,6 @@ class EntityDecisionUndone(EntityChange):
     undone_event: Text
     reinstated: IfSet[UUID] = None
     named: Annotated[tuple[UUID, ...], Field(min_length=1)]
-
-    @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return self.named
 
     @property
     def original_id(self) -> UUID:

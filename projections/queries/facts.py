@@ -24,19 +24,10 @@ from mnemolog.schemas.filters import EVERYTHING, Filter
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
-FACT_SECTIONS: Final = (
-    "identity",
-    "work",
-    "relationships",
-    "sensitive_topics",
-    "hard_preferences",
-    "soft_preferences",
-    "current_tasks",
-    "other",
-)
-"""The sections that hold facts, by their categories."""
-PROFILE_SECTIONS: Final = (*FACT_SECTIONS, "upcoming", "recent_changes")
+PROFILE_SECTIONS: Final = tuple(one.name for one in fields(Profile) if not one.name.endswith("_at"))
 """All sections; `upcoming` has what begins later of all categories."""
+FACT_SECTIONS: Final = PROFILE_SECTIONS[:-2]
+"""The sections that hold facts, by their categories: all but `upcoming` and `recent_changes`."""
 _PROFILES: Final = queries("profiles")
 
 
@@ -176,16 +167,13 @@ async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter,
 
 async def _with_sources(conn: AsyncConnection[TupleRow], known: Profile) -> Profile:
     """Each entry with the source of its fact, and what that said."""
-    wanted = list({UUID(entry["fact_id"]) for name in _LISTS for entry in getattr(known, name)})
+    wanted = list({UUID(entry["fact_id"]) for name in PROFILE_SECTIONS for entry in getattr(known, name)})
     rows = await fetch_rows(conn, dict, _PROFILES["sources"], {"fact_ids": wanted}) if wanted else []
     sources = {str(row.pop("fact_id")): row for row in rows}
     with_sources: dict[str, Any] = {
-        name: [entry | sources.get(entry["fact_id"], {}) for entry in getattr(known, name)] for name in _LISTS
+        name: [entry | sources.get(entry["fact_id"], {}) for entry in getattr(known, name)] for name in PROFILE_SECTIONS
     }
     return replace(known, **with_sources)
-
-
-_LISTS: Final = tuple(one.name for one in fields(Profile) if not one.name.endswith("_at"))
 
 
 IdName = Literal["user_id", "agent_id", "run_id"]

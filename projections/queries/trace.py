@@ -4,7 +4,7 @@ What was retrieved, decided, asked again and dropped, and why a statement did no
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -53,17 +53,18 @@ async def with_shown_reasons(conn: AsyncConnection[TupleRow], commit: Commit) ->
     if not hidden:
         return commit
 
-    def shown(said: Said) -> Said:
-        named = said.twins if isinstance(said, AnsweredName) else (said.entity_id, *said.compared)
-        is_hidden = said.reason is not None and not hidden.isdisjoint(named)
-        return said.model_copy(update={"reason": HIDDEN}) if is_hidden else said
+    def shown(said: Said, named: Iterable[UUID]) -> Said:
+        return said if hidden.isdisjoint(named) else said.model_copy(update={"reason": HIDDEN})
+
+    def shown_links(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
+        return tuple(shown(one, (one.entity_id, *one.compared)) if one.reason else one for one in links)
 
     steps = tuple(
-        step.model_copy(update={"answered_names": tuple(map(shown, step.answered_names))})
+        step.model_copy(update={"answered_names": tuple(shown(one, one.twins) for one in step.answered_names)})
         for step in commit.provenance.steps
     )
     events = tuple(
-        event.model_copy(update={"links": tuple(map(shown, event.links))}) if isinstance(event, FactLinked) else event
+        event.model_copy(update={"links": shown_links(event.links)}) if isinstance(event, FactLinked) else event
         for event in commit.entity_events
     )
     provenance = commit.provenance.model_copy(update={"steps": steps})

@@ -92,5 +92,5 @@ async def compare_kept_tables(connection: RowConnection) -> list[TableComparison
         if found := await outside.fetchone():
             raise LogCopyDamagedError(table, found[0], found[1], found[1] + 1)
         rows = await fetch_value(connection, SQL("SELECT count(*) FROM {}").format(live), {})
-        compared.append(TableComparison.of_kept_table(table, rows))
+        compared.append(TableComparison(table=table, live_rows=rows, rebuilt_rows=rows, kept=True))
     return compared

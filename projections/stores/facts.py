@@ -132,7 +132,12 @@ MAX_SAID: Final = 4000  # characters
 
 
 def comparing_query(
-    file: str, name: str, *, status: LiteralString, unresolved: LiteralString, said_at: LiteralString
+    file: str,
+    name: str,
+    *,
+    status: LiteralString = "f.status",
+    unresolved: LiteralString = "f.unresolved",
+    said_at: LiteralString = "greatest(f.said_at, f.last_confirmed_at)",
 ) -> SQL:
     """A query that compares statements with facts; the arguments are columns of a candidate that differ by query."""
     parts = queries("candidates")
@@ -156,20 +161,8 @@ class CandidateFinder(Store):
     QUERIES: ClassVar[Mapping[str, SQL | Composed]] = {
         **queries("candidates"),
         "source_statuses": with_policies(queries("candidates")["source_statuses"]),
-        "find_candidates": comparing_query(
-            "candidates",
-            "find_candidates",
-            status="f.status",
-            unresolved="f.unresolved",
-            said_at="greatest(f.said_at, f.last_confirmed_at)",
-        ),
-        "facts_of_entities": comparing_query(
-            "candidates",
-            "facts_of_entities",
-            status="f.status",
-            unresolved="f.unresolved",
-            said_at="greatest(f.said_at, f.last_confirmed_at)",
-        ),
+        "find_candidates": comparing_query("candidates", "find_candidates"),
+        "facts_of_entities": comparing_query("candidates", "facts_of_entities"),
     }
 
     def __init__(self, pool: Pool, *, limit: int = 10, user_words: Collection[str] = ()) -> None:
