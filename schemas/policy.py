@@ -1,6 +1,6 @@
 """What an operator has decided for a tenant or a scope: how facts may change, and how much is allowed."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Final, Literal
@@ -272,24 +272,26 @@ class TurnUsage:
 
 def exceeded_turn_size(rules: EffectivePolicy, size: int) -> LimitHit | None:
     """The limit that a turn of `size` bytes breaks by itself."""
-    for level, limits in _levels_with_limits(rules):
+    for level in LEVELS:
+        limits = rules.limits.get(level, Limits())
         if limits.bytes_per_turn is not None and size > limits.bytes_per_turn:
             return LimitHit(name="bytes_per_turn", level=level, count=size, limit=limits.bytes_per_turn)
     return None
 
 
-def exhausted_limit(level: Level, limits: Limits, used: UsageCounts) -> LimitHit | None:
-    """The first limit that has no room left."""
-    for name, count, limit, _ in _counted_limits(limits, used, UsageCounts()):
-        if count >= limit:
-            return LimitHit(name=name, level=level, count=count, limit=limit)
-    return None
+def exceeded_limit(
+    level: Level, limits: Limits, used: UsageCounts, extra: UsageCounts | None = None
+) -> LimitHit | None:
+    """The first limit that `extra` would break; what adds nothing breaks none. `count` is what would be.
 
-
-def exceeded_limit(level: Level, limits: Limits, used: UsageCounts, extra: UsageCounts) -> LimitHit | None:
-    """The first limit that `extra` would break; what adds nothing breaks none. `count` is what would be."""
-    for name, count, limit, added in _counted_limits(limits, used, extra):
-        if added > 0 and count + added > limit:
+    Without `extra` the first limit that has no room left.
+    """
+    for kind, name in COUNTED_LIMITS.items():
+        count, limit = getattr(used, kind), getattr(limits, name)
+        if limit is None or count is None:
+            continue
+        added = 0 if extra is None else getattr(extra, kind) or 0
+        if (extra is None and count >= limit) or (added > 0 and count + added > limit):
             return LimitHit(name=name, level=level, count=count + added, limit=limit)
     return None
 
@@ -297,19 +299,7 @@ def exceeded_limit(level: Level, limits: Limits, used: UsageCounts, extra: Usage
 def counted_levels(rules: EffectivePolicy) -> dict[Level, Limits]:
     """The levels with a limit that needs counting."""
     return {
-        level: limits
-        for level, limits in _levels_with_limits(rules)
-        if any(getattr(limits, name) is not None for name in COUNTED_LIMITS.values())
+        level: rules.limits[level]
+        for level in LEVELS
+        if any(getattr(rules.limits.get(level), name, None) is not None for name in COUNTED_LIMITS.values())
     }
-
-
-def _counted_limits(limits: Limits, used: UsageCounts, more: UsageCounts) -> Iterator[tuple[LimitName, int, int, int]]:
-    """Name, count, limit and addition of each limit that is set and counted."""
-    for kind, name in COUNTED_LIMITS.items():
-        count, limit = getattr(used, kind), getattr(limits, name)
-        if limit is not None and count is not None:
-            yield name, count, limit, getattr(more, kind) or 0
-
-
-def _levels_with_limits(rules: EffectivePolicy) -> Iterator[tuple[Level, Limits]]:
-    return ((level, rules.limits[level]) for level in LEVELS if level in rules.limits)

@@ -24,11 +24,7 @@ from mnemolog.schemas.scope import Scope
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-def _without_margins(name: str | None) -> str | None:
-    return (name or "").strip() or None
-
-
-SpeakerName = Annotated[Text | None, AfterValidator(_without_margins)]
+SpeakerName = Annotated[Text | None, AfterValidator(lambda name: (name or "").strip() or None)]
 """Who speaks. White space at its ends does not count, and a blank name names nobody."""
 
 

@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
+from pydantic import TypeAdapter
 
 from mnemolog.projections.database import Pool, Store
 from mnemolog.projections.filter_condition import filter_condition
@@ -46,6 +47,7 @@ from mnemolog.schemas.stored import (
 )
 from mnemolog.schemas.vector import Vector
 
+_RELATIONS: Final = TypeAdapter(list[StoredRelation])
 CANDIDATE_COLUMNS: Final = tuple(name for name in Candidate.model_fields if name != "subject_relation")
 """The columns of the query `candidate`, and `challenged_by`, the last, which ended facts have not."""
 
@@ -455,11 +457,12 @@ class FactStore(Store):
 
         Facts of any scope; two round trips.
         """
-        rows = await self._rows("linked_facts", {"fact_ids": list(fact_ids)})
+        rows = [
+            (*columns, links, _RELATIONS.validate_python(relations))
+            for *columns, links, relations in await self._rows("linked_facts", {"fact_ids": list(fact_ids)})
+        ]
         named = {UUID(link["entity_id"]) for *_, links, _ in rows for link in links}
-        named |= {
-            UUID(said[end]) for *_, relations in rows for said in relations for end in ("subject_id", "object_id")
-        }
+        named |= {end for *_, relations in rows for said in relations for end in (said.subject_id, said.object_id)}
         asked = {"entity_ids": sorted(named), "aliases": MAX_ALIASES}
         entities = {
             entity_id: KnownEntity(
@@ -475,17 +478,7 @@ class FactStore(Store):
                 true_from=true_from,
                 links=[(UUID(link["entity_id"]), link["role"]) for link in links],
                 bearers={UUID(link["entity_id"]): UUID(link["bearer_id"]) for link in links},
-                relations=[
-                    StoredRelation(
-                        subject_id=UUID(said["subject_id"]),
-                        predicate=said["predicate"],
-                        object_id=UUID(said["object_id"]),
-                        inverse=said["inverse"],
-                        strength=said["strength"],
-                        ended_at=said["ended_at"] and datetime.fromisoformat(said["ended_at"]),
-                    )
-                    for said in relations
-                ],
+                relations=relations,
                 entities=entities,
             )
             for fact_id, text, subject, true_from, links, relations in rows

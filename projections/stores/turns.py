@@ -37,7 +37,6 @@ from mnemolog.schemas.policy import (
     UsageCounts,
     counted_levels,
     exceeded_limit,
-    exhausted_limit,
 )
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
 from mnemolog.schemas.stored import EarlierMessage, ReplyKey, ReplyNotStorableError, StoredReply
@@ -261,7 +260,7 @@ async def find_exhausted_limit(
     asked, periods = counted_levels(rules), _periods(at)
     if asked:
         used = await _usage(connection, scope, asked, {"owner": "", "source_id": "", **periods})
-        hits = (exhausted_limit(level, asked[level], used[level]) for level in asked)
+        hits = (exceeded_limit(level, asked[level], used[level]) for level in asked)
         if hit := next((hit for hit in hits if hit is not None), None):
             return hit
     return await find_spent_budget(connection, scope, rules, periods["day"], prices)
