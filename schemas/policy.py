@@ -28,6 +28,8 @@ SUMMARY_FIELDS: Final = ("entity_summary", "summary_changes", "summary_tokens", 
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day"]
 WhenSpent = Literal["reject", "raw"]
 """What becomes of a turn when a budget of the day is spent: it is rejected, or stored as it is."""
+WhenUnread = Literal["dead_letter", "raw"]
+"""What becomes of a turn that no model could read: nothing but a dead letter, or its messages as raw facts as well."""
 BUDGETS: Final[frozenset[LimitName]] = frozenset({"tokens_per_day", "cost_per_day"})
 """The limits on what models take in a day; `WhenSpent` is about them."""
 CallTurns = Annotated[int, Field(ge=1, le=100)]
@@ -131,6 +133,7 @@ class Policy(Record):
     publish_profile: IfSet[ProfilePublishing] = None
     profile_every: IfSet[Annotated[int, Field(ge=1, le=1000)]] = None
     when_spent: IfSet[WhenSpent] = None
+    when_unread: IfSet[WhenUnread] = None
     instructions: IfSet[Instructions] = None
     conversation_messages: IfSet[ShownCount] = None
     conversation_tokens: IfSet[ShownTokens] = None
@@ -164,6 +167,7 @@ class EffectivePolicy:
     publish_profile: ProfilePublishing = "at_once"
     profile_every: int = 5  # Mem Skill, stage 5
     when_spent: WhenSpent = "reject"
+    when_unread: WhenUnread = "dead_letter"
     instructions: Instructions | None = None
     conversation_messages: int = 10  # as mem0
     conversation_tokens: int = 600
