@@ -29,15 +29,6 @@ from mnemolog.projections.faults import SlowStatement, StatementTallies, fault_o
 from mnemolog.schemas.vector import Vector
 
 
-async def register_halfvec(connection: AsyncConnection[Any]) -> None:
-    """Register halfvec on a connection, and send a `Vector` as one. Raises `SchemaMissingError` without pgvector."""
-    info = await TypeInfo.fetch(connection, "public.halfvec")
-    if info is None:
-        raise SchemaMissingError("the database has no pgvector: run `mnemolog migrate` first")
-    register_halfvec_info(connection, info)
-    connection.adapters.register_dumper(Vector, type("VectorDumper", (_VectorDumper,), {"oid": info.oid}))
-
-
 class _VectorDumper(HalfVectorBinaryDumper):
     """Writes float16 bytes in Postgres' byte order; converting them to numbers takes eight times as long."""
 
@@ -139,8 +130,12 @@ def connection_settings(
 
 
 async def prepare_connection(connection: AsyncConnection[Any]) -> None:
-    """Register halfvec on a new connection. Raises `SchemaMissingError` where the database has no pgvector."""
-    await register_halfvec(connection)
+    """Send a `Vector` as a halfvec on a new connection. Raises `SchemaMissingError` where there is no pgvector."""
+    info = await TypeInfo.fetch(connection, "public.halfvec")
+    if info is None:
+        raise SchemaMissingError("the database has no pgvector: run `mnemolog migrate` first")
+    register_halfvec_info(connection, info)
+    connection.adapters.register_dumper(Vector, type("VectorDumper", (_VectorDumper,), {"oid": info.oid}))
     await connection.commit()
 
 
@@ -173,7 +168,7 @@ async def retry_while_unavailable(
             if slow.is_at_fault() or is_shared:
                 raise StatementTimeoutError(name) from error
             raise
-        tallies.count_finished(name)
+        tallies.finished[name] += 1
         return result
 
     def on_retry(failures: int, error: BaseException) -> None:

@@ -1,17 +1,24 @@
-"""The statements that make the schema `memory`: the client's own queries as functions, and views over the tables."""
+"""Makes the schema `memory`, and brings it up to date after migrations.
+
+It has the client's own queries as functions, and views over the tables.
+"""
 
 import hashlib
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from psycopg.sql import SQL, Composable
+from psycopg import Connection
+from psycopg.sql import SQL, Composable, Literal
 
+from mnemolog.projections.definitions import replace_definitions
+from mnemolog.projections.errors import MemorySchemaRefusedError
 from mnemolog.projections.memory.client_queries import CLIENT_QUERIES, fact_columns, scope_condition
 from mnemolog.projections.sql import column_types, queries
 
 MEMORY_SCHEMA: Final = "memory"
+_ABOUT: Final = "Views and functions for SQL users: what is known, without the internal tables. Made by"
 _VIEWS_AND_HELPERS: Final = (
     *("check_scope", "check_given", "check_search", "state_at"),
     *("fact_rows", "current_facts", "pending_rows", "event_rows", "turn_rows"),
@@ -21,6 +28,28 @@ _FACT_COLUMN: Final = re.compile(r"(?:AS |\.)(\w+)(?=,\n|, f\.|\Z)")
 _SHARED_TEXTS: Final = ("scope_parameters", "settings", "hit_columns")
 _NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})
 _SQL: Final = {**queries("memory"), **queries("memory_views")}
+
+
+def ensure_memory_schema(connection: Connection[Any]) -> None:
+    """Give the schema the views and functions of this program; does nothing where it has them.
+
+    Runs in the caller's transaction. Raises `SchemaInUseError` where objects of others would be lost by that, and
+    `MemorySchemaRefusedError` where the schema is another application's.
+    """
+    text = "\n".join(f"{one.as_string()};" for one in statements())
+    comment = f"{_ABOUT} {hashlib.sha256(text.encode()).hexdigest()}."
+    (found,) = connection.execute("SELECT obj_description(to_regnamespace('memory'), 'pg_namespace')").fetchone() or (
+        None,
+    )
+    if found == comment:
+        return
+    if not (found or "").startswith(_ABOUT):  # an empty schema may be there, for grants on it before it is filled
+        content = connection.execute(queries("definitions")["content"], {"schema": MEMORY_SCHEMA}).fetchall()
+        if content:
+            raise MemorySchemaRefusedError([name for (name,) in content])
+    connection.execute("CREATE SCHEMA IF NOT EXISTS memory")
+    replace_definitions(connection, MEMORY_SCHEMA, text)
+    connection.execute(SQL("COMMENT ON SCHEMA memory IS {}").format(Literal(comment)))
 
 
 def statements() -> list[SQL]:
@@ -33,11 +62,6 @@ def statements() -> list[SQL]:
         for name, found in CLIENT_QUERIES.items()
     ]
     return [*helpers, *functions, _SQL["column_comments"]]
-
-
-def digest() -> str:
-    """SHA-256 of all statements."""
-    return hashlib.sha256("\n".join(one.as_string() for one in statements()).encode()).hexdigest()
 
 
 def _composed(name: str, more: Mapping[str, Composable] = _NOTHING) -> SQL:

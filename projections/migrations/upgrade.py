@@ -22,7 +22,7 @@ from psycopg.sql import SQL, Identifier
 from mnemolog.projections.database import JOURNAL_SCHEMA, LIVE_SCHEMA
 from mnemolog.projections.definitions import replace_definitions
 from mnemolog.projections.errors import MigrationRefusedError
-from mnemolog.projections.memory.upgrade import ensure_memory_schema
+from mnemolog.projections.memory.definitions import ensure_memory_schema
 from mnemolog.projections.sql import migration_text, queries
 
 _FOLDERS: Final = {"journal": JOURNAL_SCHEMA, "projections": LIVE_SCHEMA}
