@@ -114,8 +114,19 @@ class CurrentState:
         return state
 
     def current(self) -> dict[UUID, CurrentEntity]:
-        known = self._living_roots()
-        return {entity_id: self._current(entity, known) for entity_id, entity in self.entities.items()}
+        known, found = self._living_roots(), {}
+        for entity_id, entity in self.entities.items():
+            root = self._root(entity_id)
+            status: EntityStatus = "active"
+            if self._is_forgotten(entity_id):
+                status = "forgotten"
+            elif root != entity_id:
+                status = "merged"
+            elif root not in known:
+                status = "undone"
+            name, kind = self._name_of(entity, known), self._type_of(entity)
+            found[entity_id] = CurrentEntity(name, kind, status, root if root != entity_id else None)
+        return found
 
     def current_aliases(self) -> dict[GivenAlias, UUID | None]:
         """The entity that has each name now; None for a name that is none any more."""
@@ -189,18 +200,6 @@ class CurrentState:
             for one in self.entities.values()
             if one.is_user or one.is_named or one.entity_id in self._split_off
         }
-
-    def _current(self, entity: RegisteredEntity, known: set[UUID]) -> CurrentEntity:
-        root = self._root(entity.entity_id)
-        status: EntityStatus = "active"
-        if self._is_forgotten(entity.entity_id):
-            status = "forgotten"
-        elif root != entity.entity_id:
-            status = "merged"
-        elif root not in known:
-            status = "undone"
-        name, kind = self._name_of(entity, known), self._type_of(entity)
-        return CurrentEntity(name, kind, status, root if root != entity.entity_id else None)
 
     def _name_of(self, entity: RegisteredEntity, known: set[UUID]) -> str:
         """What a person called it; for a tie the first proper name of it, or of what was merged into it."""

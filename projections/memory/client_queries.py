@@ -9,8 +9,8 @@ from typing import Any, Final
 from psycopg.sql import SQL, Composable, Identifier
 
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.scope import SCOPE_FIELDS
 
-SCOPE_IDS: Final = ("tenant", "user_id", "agent_id", "app_id", "run_id")
 NOW: Final = SQL("now()")
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 
@@ -69,13 +69,13 @@ def scope_condition(function: str, row: str = "f") -> Composable:
     condition = queries("memory")["id_condition"]
     return SQL(" AND ").join(
         condition.format(row=Identifier(row), id=Identifier(name), value=Identifier(function, name))
-        for name in SCOPE_IDS
+        for name in SCOPE_FIELDS
     )
 
 
 def _exact(function: str) -> dict[str, str]:
     """The ids of a scope as the tables have them."""
-    return {name: f"coalesce({function}.{name}, '')" for name in SCOPE_IDS}
+    return {name: f"coalesce({function}.{name}, '')" for name in SCOPE_FIELDS}
 
 
 _WEIGHTS: Final = {"vector": 0.45, "text": 0.45, "names": 0.2, "recency": 0.1, "times": 0.1}
