@@ -36,7 +36,14 @@ def replace_definitions(connection: Connection[Any], schema: str, text: str) -> 
                 connection.execute(SQL("DROP FUNCTION {}").format(SQL(signature)))
             connection.execute(comments)
     except _OTHER_COLUMNS:
-        _create_anew(connection, schema, names, text)
+        objects = connection.execute(_SQL["objects"], {"schema": schema, "names": names}).fetchall()
+        _refuse_dependents(connection, [oid for oid, _ in objects])
+        grants = connection.execute(queries("rebuild")["grants"], {"live": schema, "rebuilt": schema}).fetchall()
+        for _, drop in objects:
+            connection.execute(drop)  # what falls with it is of `objects`, too
+        connection.execute(text.encode())
+        for (grant,) in grants:
+            connection.execute(grant)
 
 
 def _statements(text: str) -> tuple[bytes, bytes]:
@@ -50,17 +57,6 @@ def _statements(text: str) -> tuple[bytes, bytes]:
 def _functions(connection: Connection[Any], schema: str, names: Sequence[str]) -> set[tuple[int, str, str]]:
     """Each function of these names by its oid, the transaction that wrote it, and its signature."""
     return set(connection.execute(_SQL["functions"], {"schema": schema, "names": names}).fetchall())
-
-
-def _create_anew(connection: Connection[Any], schema: str, names: Sequence[str], text: str) -> None:
-    objects = connection.execute(_SQL["objects"], {"schema": schema, "names": names}).fetchall()
-    _refuse_dependents(connection, [oid for oid, _ in objects])
-    grants = connection.execute(queries("rebuild")["grants"], {"live": schema, "rebuilt": schema}).fetchall()
-    for _, drop in objects:
-        connection.execute(drop)  # what falls with it is of `objects`, too
-    connection.execute(text.encode())
-    for (grant,) in grants:
-        connection.execute(grant)
 
 
 def _refuse_dependents(connection: Connection[Any], oids: Sequence[int]) -> None:

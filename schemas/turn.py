@@ -44,10 +44,6 @@ ShownTimeout = Annotated[float, Field(ge=0, le=60)]
 ModelName = Annotated[Text, Field(max_length=MAX_MODEL_NAME)]
 
 
-def _is_unset(given: object) -> bool:
-    return given is None
-
-
 class Overrides(Record):
     """Settings for this turn only; what is not set stays as configured.
 

@@ -124,9 +124,12 @@ async def search_turns(
         "statuses": list(statuses),
     }
     rows = await fetch_long(conn, query, given)  # the first row is there even where nothing was found
-    return TurnFindings(
-        turns=tuple(_hit(row) for row in rows if row["turn_id"] is not None), left_out=rows[0]["left_out"] or {}
-    )
+    turns = []
+    for row in (row for row in rows if row["turn_id"] is not None):
+        columns = {name: value for name, value in row.items() if name not in _OWN_COLUMNS}
+        score = TurnScore(**{name: row[name] for name in _SCORE_COLUMNS})
+        turns.append(TurnHit(**columns | {"fact_ids": tuple(row["fact_ids"])}, score=score))
+    return TurnFindings(turns=tuple(turns), left_out=rows[0]["left_out"] or {})
 
 
 def turns_query(scopes: Sequence[ScopeFilter], options: SearchOptions) -> tuple[SQL | Composed, dict[str, Any]]:
@@ -157,9 +160,3 @@ def _composed(*, wildcards: tuple[tuple[str, str], ...], is_filtered: bool, is_e
         weight=parts["weight"],
     )
     return SQL(query.as_string())
-
-
-def _hit(row: Mapping[str, Any]) -> TurnHit:
-    score = TurnScore(**{name: row[name] for name in _SCORE_COLUMNS})
-    columns = {name: value for name, value in row.items() if name not in _OWN_COLUMNS}
-    return TurnHit(**columns | {"fact_ids": tuple(row["fact_ids"])}, score=score)

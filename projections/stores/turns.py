@@ -376,7 +376,11 @@ class ReplyStore(Store):
 
         Raises `ReplyNotStorableError` where one of them cannot be stored; none is kept then.
         """
-        storable = [replace(reply, reply=_storable_text(reply.reply)) for reply in replies]
+        # Postgres holds neither U+0000 nor an unpaired surrogate; no valid reply has them unescaped.
+        storable = [
+            replace(one, reply=one.reply.replace("\x00", "\ufffd").encode("utf-8", "replace").decode())
+            for one in replies
+        ]
         columns = {name: [getattr(reply, name) for reply in storable] for name in _COLUMNS}
         try:
             rows = await self._rows("put", columns, operation="replies_put")
@@ -416,8 +420,3 @@ class ReplyStore(Store):
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(StoredReply))
-
-
-def _storable_text(text: str) -> str:
-    """Postgres holds neither U+0000 nor an unpaired surrogate; no valid reply has them unescaped."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

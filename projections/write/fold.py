@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from typing import Final
 from uuid import UUID
 
 from mnemolog.projections.write.effects import (
@@ -67,14 +67,8 @@ class FoldState:
     entities: dict[UUID, ScopeColumns] = field(default_factory=dict)
     undone_entities: frozenset[UUID] = frozenset()
 
-    def apply(self, changes: Changes) -> Self:
-        """The state in which the next commit is folded; this one is not modified."""
-        after = replace(self, applied=dict(self.applied), facts=dict(self.facts), entities=dict(self.entities))
-        after.advance(changes)
-        return after
-
     def advance(self, changes: Changes) -> None:
-        """Become the state in which the next commit is folded: for who holds the only reference."""
+        """Become the state in which the next commit is folded."""
         for row in changes.commits:
             self.applied[source_of(row.commit)] = attempt_of(row.commit)
         for new in changes.facts:

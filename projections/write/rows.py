@@ -10,7 +10,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import Alias, EntityLink
 from mnemolog.schemas.entity_events import AnyEntityChange, EntityRegistered, RelationEnded, RelationStated
 from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet, Relation
-from mnemolog.schemas.facts import OPEN_STATUSES, FactState, FactStatus, NewFact
+from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus, NewFact
 from mnemolog.schemas.scope import ScopeColumns
 
 
@@ -111,10 +111,6 @@ class TimedFactState:
     unresolved: bool = False
     true_from: datetime
     state_since: datetime
-
-    @property
-    def event_state(self) -> FactState:
-        return FactState(**{name: getattr(self, name) for name in FactState.model_fields})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

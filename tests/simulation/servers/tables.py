@@ -62,7 +62,7 @@ class Tables:
         return self.connections
 
     def apply(self, changes: Changes) -> None:
-        self.state = self.state.apply(changes)
+        self.state.advance(changes)
         self.facts += changes.facts
         self.commits += changes.commits
         self.rejections += changes.rejections

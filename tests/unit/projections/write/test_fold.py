@@ -59,6 +59,7 @@ from tests.support.harnesses.fold_harness import (
     TEA,
     THIRD_DECIDED_AT,
     FoldHarness,
+    event_state,
     expected_state,
     reversal,
 )
@@ -539,8 +540,8 @@ def test_undo_puts_back_what_was_and_undoing_that_what_had_been_done(harness: Fo
     again = [reversal(BERN, "active", done[BERN]), reversal(rome, "undone", done[rome])]
     put_back = undone(event_id_at(taken_back), *again, undone_event="decision_undone", reinstated=event_id)
     harness.commit("c2", put_back, at=day(4))
-    assert {one: harness.state_of(one).event_state for one in done} == {
-        one: state.event_state for one, state in done.items()
+    assert {one: event_state(harness.state_of(one)) for one in done} == {
+        one: event_state(state) for one, state in done.items()
     }
     assert [(row.event_id, row.undone_by is None) for row in harness.changes.undone] == [
         (event_id_at(taken_back), False),
@@ -555,7 +556,7 @@ def test_a_confirmation_that_is_taken_back_leaves_the_fact_pending_again(
     said = harness.commit("t3", pending_confirmed(pending_fact, text="Rome."), at=day(3))
     harness.commit("c1", undone(event_id_at(said), reversal(pending_fact, "active", before)), at=day(4))
     assert harness.settlements == [(pending_fact, None)]
-    assert harness.state_of(pending_fact).event_state == before.event_state
+    assert event_state(harness.state_of(pending_fact)) == event_state(before)
 
 
 def test_an_undone_pending_fact_stays_settled(harness: FoldHarness, pending_fact: UUID) -> None:
