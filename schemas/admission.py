@@ -147,20 +147,20 @@ class _RecordParser(Generic[V]):
         try:
             return self.model.model_validate_json(data, strict=True)
         except ValidationError as error:
-            return self._refuse(data, position, *self._reason_of(error))
+            return self.refuse(data, position, *self.reason_of(error))
 
     def refuse_oversize(self, data: bytes, position: str, max_bytes: int) -> Refusal | None:
         if len(data) <= max_bytes:
             return None
         detail = f"the record has {len(data)} bytes, the limit is {max_bytes}: {self.oversize_advice}"
-        return self._refuse(data, position, "oversize", detail)
+        return self.refuse(data, position, "oversize", detail)
 
     def refuse_reserved_id(self, given: str, position: str) -> Refusal:
         """Under the position of the record: under its own id it would be the end of the promotion of that id."""
         detail = f"{self.id_field} is {given!r:.300}: {RESERVED_ID}"
         return Refusal(source_id=position, scope=None, reason=self.default_reason, detail=detail, kind=self.kind)
 
-    def _reason_of(self, error: ValidationError) -> tuple[RefusalReason, str]:
+    def reason_of(self, error: ValidationError) -> tuple[RefusalReason, str]:
         explained = validation_error(self.model, error)
         if isinstance(explained, UnsupportedVersionError):
             return "unsupported_version", str(explained)
@@ -175,7 +175,7 @@ class _RecordParser(Generic[V]):
                 return reason[0], reason[1] or explained.detail
         return self.default_reason, explained.detail
 
-    def _refuse(self, data: bytes, position: str, reason: RefusalReason, detail: str) -> Refusal:
+    def refuse(self, data: bytes, position: str, reason: RefusalReason, detail: str) -> Refusal:
         """A refusal under the id that a broken record says it has, so that its publisher can find its end by it."""
         fields = _read_leniently(data)
         source_id, scope = position, None

@@ -148,7 +148,9 @@ class CurrentState:
                         self._join(entity_id, into)
             case EntitySplit() as split:
                 self._split_off.add(split.new_id)
-                self._split(split)
+                root, facts = self._root(split.entity_id), set(split.facts)
+                moved = [link for link, holder in self.moved.items() if link[0] in facts and self._root(holder) == root]
+                self.moved |= dict.fromkeys(moved, split.new_id)
                 self._withdraw(split.entity_id, split.names, change.log_offset)
             case EntityForgotten(entity_id=entity_id) if entity_id not in self._never_split:
                 root = self._root(entity_id)
@@ -163,12 +165,6 @@ class CurrentState:
         if isinstance(event, EntitySplit):
             self._never_split.add(event.new_id)
             self._join(event.new_id, event.entity_id)
-
-    def _split(self, split: EntitySplit) -> None:
-        root, facts = self._root(split.entity_id), set(split.facts)
-        for (fact_id, linked), holder in self.moved.items():
-            if fact_id in facts and self._root(holder) == root:
-                self.moved[fact_id, linked] = split.new_id
 
     def _withdraw(self, entity_id: UUID, names: Iterable[Alias], log_offset: int) -> None:
         """Take the names that were given before from the entity, and from entities that were merged into it."""
