@@ -9,22 +9,8 @@ from uuid import UUID
 
 from pydantic import Field, TypeAdapter
 
+from mnemolog.schemas import entities
 from mnemolog.schemas.base import Count, IfAny, IfSet, Record, Text, Timestamp
-from mnemolog.schemas.entities import (
-    MAX_LINKS,
-    MAX_MERGED,
-    MAX_MOVED,
-    MAX_SUMMARISED,
-    MAX_SUMMARY,
-    Alias,
-    EntityLink,
-    EntityName,
-    EntityType,
-    PredicateName,
-    ResolutionStep,
-    Strength,
-    SummaryLanguage,
-)
 from mnemolog.schemas.provenance import Decision
 
 
@@ -52,9 +38,9 @@ class EntityChange(EntityEvent):
         return facts
 
     @property
-    def aliases(self) -> tuple[Alias, ...]:
+    def aliases(self) -> tuple[entities.Alias, ...]:
         """The names that it gives to the entity that it is about; of a split to the new one."""
-        alias: Alias | None = getattr(self, "alias", None)
+        alias: entities.Alias | None = getattr(self, "alias", None)
         return () if alias is None else (alias,)
 
 
@@ -63,8 +49,8 @@ class EntityRenamed(EntityChange):
 
     event: Literal["entity_renamed"] = "entity_renamed"
     entity_id: UUID
-    name: EntityName
-    alias: Alias
+    name: entities.EntityName
+    alias: entities.Alias
 
 
 class EntityAliasSet(EntityChange):
@@ -72,7 +58,7 @@ class EntityAliasSet(EntityChange):
 
     event: Literal["entity_alias_set"] = "entity_alias_set"
     entity_id: UUID
-    alias: Alias
+    alias: entities.Alias
     moved_from: IfSet[UUID] = None
 
     @property
@@ -84,7 +70,7 @@ class EntitiesMerged(EntityChange):
     """`merged` are the same as `into`: what is known of them is known of it. `proposal` is what a person confirmed."""
 
     event: Literal["entities_merged"] = "entities_merged"
-    merged: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_MERGED)]
+    merged: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=entities.MAX_MERGED)]
     into: UUID
     proposal: IfSet[UUID] = None
 
@@ -119,17 +105,17 @@ class EntitySplit(EntityChange):
     event: Literal["entity_split"] = "entity_split"
     entity_id: UUID
     new_id: UUID
-    name: EntityName
-    type: EntityType
-    names: Annotated[tuple[Alias, ...], Field(min_length=1, max_length=MAX_MOVED + 1)]
-    facts: Annotated[tuple[UUID, ...], Field(max_length=MAX_MOVED)] = ()
+    name: entities.EntityName
+    type: entities.EntityType
+    names: Annotated[tuple[entities.Alias, ...], Field(min_length=1, max_length=entities.MAX_MOVED + 1)]
+    facts: Annotated[tuple[UUID, ...], Field(max_length=entities.MAX_MOVED)] = ()
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
         return (self.entity_id, self.new_id)
 
     @property
-    def aliases(self) -> tuple[Alias, ...]:
+    def aliases(self) -> tuple[entities.Alias, ...]:
         return self.names
 
 
@@ -149,9 +135,9 @@ class EntitySummarised(EntityChange):
     event: Literal["entity_summarised"] = "entity_summarised"
     entity_id: UUID
     version: Annotated[int, Field(ge=1)]
-    text: Annotated[Text, Field(min_length=1, max_length=MAX_SUMMARY)]
-    language: SummaryLanguage
-    facts: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_SUMMARISED)]
+    text: Annotated[Text, Field(min_length=1, max_length=entities.MAX_SUMMARY)]
+    language: entities.SummaryLanguage
+    facts: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=entities.MAX_SUMMARISED)]
     left_out: Count = 0
     input_tokens: Count = 0
     output_tokens: Count = 0
@@ -195,9 +181,9 @@ class EntityRegistered(EntityEvent):
 
     event: Literal["entity_registered"] = "entity_registered"
     entity_id: UUID
-    name: EntityName
-    type: EntityType
-    aliases: Annotated[tuple[Alias, ...], Field(min_length=1)]
+    name: entities.EntityName
+    type: entities.EntityType
+    aliases: Annotated[tuple[entities.Alias, ...], Field(min_length=1)]
     possible_twins: IfAny[tuple[UUID, ...]] = ()
 
 
@@ -206,8 +192,8 @@ class EntityAliasAdded(EntityEvent):
 
     event: Literal["entity_alias_added"] = "entity_alias_added"
     entity_id: UUID
-    alias: Alias
-    step: ResolutionStep
+    alias: entities.Alias
+    step: entities.ResolutionStep
     compared: IfAny[tuple[UUID, ...]] = ()
 
 
@@ -216,7 +202,7 @@ class FactLinked(EntityEvent):
 
     event: Literal["fact_linked"] = "fact_linked"
     fact_id: UUID
-    links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=MAX_LINKS)]
+    links: Annotated[tuple[entities.EntityLink, ...], Field(min_length=1, max_length=entities.MAX_LINKS)]
 
 
 class RelationEvent(EntityEvent):
@@ -224,16 +210,16 @@ class RelationEvent(EntityEvent):
 
     fact_id: UUID
     subject_id: UUID
-    predicate: PredicateName
+    predicate: entities.PredicateName
     object_id: UUID
-    inverse: PredicateName | None = None
+    inverse: entities.PredicateName | None = None
 
 
 class RelationStated(RelationEvent):
     """The fact is evidence of the relation. Whether that holds follows from the states of all its evidence."""
 
     event: Literal["relation_stated"] = "relation_stated"
-    strength: Strength
+    strength: entities.Strength
 
 
 class RelationEnded(RelationEvent):

@@ -10,16 +10,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
 
+from mnemolog.projections import errors
 from mnemolog.projections.database import fetch_rows
-from mnemolog.projections.errors import (
-    AmbiguousIdError,
-    AmbiguousTurnError,
-    QueryError,
-    UnknownEventError,
-    UnknownFactError,
-    UnknownTurnError,
-    check_id_text,
-)
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter, read_query
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
@@ -68,7 +60,9 @@ async def find_facts(
             whole_tenant = replace(within, **{name: ANY_OR_NONE for name in SCOPE_FIELDS if name != "tenant"})
             elsewhere = await _find(conn, kind, whole_tenant, [one])
             scopes = [match.scope for match in elsewhere.get(0, [])]
-            raise UnknownFactError(within.tenant, one.given, within=within.named, scope=scopes[0] if scopes else None)
+            raise errors.UnknownFactError(
+                within.tenant, one.given, within=within.named, scope=scopes[0] if scopes else None
+            )
     return [_only("fact", one.given, found[number]) for number, one in enumerate(asked)]
 
 
@@ -77,7 +71,7 @@ async def find_event(conn: AsyncConnection[TupleRow], within: ScopeFilter, given
     asked = _parsed_id("event_id", given)
     found = await _find(conn, "events", within, [asked])
     if not found:
-        raise UnknownEventError(within.tenant, asked.given)
+        raise errors.UnknownEventError(within.tenant, asked.given)
     return _only("event", asked.given, found[0])
 
 
@@ -87,19 +81,19 @@ async def find_turn(conn: AsyncConnection[TupleRow], within: ScopeFilter, given:
     Raises `UnknownTurnError`, `AmbiguousIdError` for a beginning of several ids, and `AmbiguousTurnError` where several
     owners have a turn of this id.
     """
-    check_id_text(turn_id=given)
+    errors.check_id_text(turn_id=given)
     named = {**within.parameters, "beginning": given, "bound": MAX_CANDIDATES}
     matches = (await _fetch_matches(conn, read_query("ids", "turns", scope=within.parameters, row="t"), named)).get(
         0, []
     )
     exact = [one for one in matches if one.id == given]
     if not matches or not (exact or len(given) >= MIN_ID_CHARACTERS):
-        raise UnknownTurnError(within.tenant, given)
+        raise errors.UnknownTurnError(within.tenant, given)
     if len({one.id for one in exact or matches}) > 1:
-        raise AmbiguousIdError("turn", given, [(one.id, one.text) for one in matches])
+        raise errors.AmbiguousIdError("turn", given, [(one.id, one.text) for one in matches])
     owners = list(dict.fromkeys(one.scope.owner for one in exact or matches))
     if len(owners) > 1:
-        raise AmbiguousTurnError(given, owners)
+        raise errors.AmbiguousTurnError(given, owners)
     return matches[0]
 
 
@@ -134,11 +128,11 @@ def _parsed_id(name: str, given: object) -> _ParsedId:
     """From the first to the last id that begins as `given` does."""
     if isinstance(given, UUID):
         return _ParsedId(str(given), given, given)
-    check_id_text(**{name: given})
+    errors.check_id_text(**{name: given})
     shown = str(given).strip()
     digits = shown.lower().replace("-", "")
     if not _HEX.fullmatch(digits) or not MIN_ID_CHARACTERS <= len(digits) <= _HEX_CHARACTERS:
-        raise QueryError(
+        raise errors.QueryError(
             f"{name} {shown!r:.80} is not an id: give all of it, or at least its first {MIN_ID_CHARACTERS} characters "
             "(digits and a to f)"
         )
@@ -171,7 +165,7 @@ async def _fetch_matches(
 
 def _only(kind: str, given: str, matches: Sequence[IdMatch]) -> IdMatch:
     if len(matches) > 1:
-        raise AmbiguousIdError(kind, given, [(one.id, one.text) for one in matches])
+        raise errors.AmbiguousIdError(kind, given, [(one.id, one.text) for one in matches])
     return matches[0]
 
 

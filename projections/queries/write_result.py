@@ -12,30 +12,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
-from mnemolog.projections.queries.results import (
-    SUCCESSFUL,
-    FactChange,
-    FactRef,
-    NamedEntity,
-    Result,
-    StageCost,
-    Status,
-    Tokens,
-    counted,
-)
-from mnemolog.projections.queries.trace import (
-    NO_NAMES,
-    EntityNames,
-    FactTexts,
-    TracedCall,
-    TracedName,
-    build_trace,
-    entity_names,
-    fact_ids_of_commit,
-    shared_calls,
-    traced_names,
-    with_shown_reasons,
-)
+from mnemolog.projections.queries import results, trace
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
@@ -70,7 +47,7 @@ async def turn_status(
     *,
     prices: PriceTable = NO_PRICES,
     verbose: bool = False,
-) -> Result:
+) -> results.Result:
     """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
 
     Turns of one id are told apart by their user, or by the agent of a scope without a user.
@@ -81,12 +58,12 @@ async def turn_status(
     """
     commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
     if commit is None:
-        return Result(turn_id=turn_id, status="pending")
-    commit = await with_shown_reasons(conn, commit)
+        return results.Result(turn_id=turn_id, status="pending")
+    commit = await trace.with_shown_reasons(conn, commit)
     if not verbose:
         return write_result(commit, None, prices)
-    texts = await fact_texts(conn, commit.scope, fact_ids_of_commit(commit))
-    return write_result(commit, texts, prices, await entity_names(conn, commit))
+    texts = await fact_texts(conn, commit.scope, trace.fact_ids_of_commit(commit))
+    return write_result(commit, texts, prices, await trace.entity_names(conn, commit))
 
 
 async def last_commit(
@@ -140,14 +117,14 @@ async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_
 
 def write_result(
     commit: Commit,
-    texts: FactTexts | None = None,
+    texts: trace.FactTexts | None = None,
     prices: PriceTable = NO_PRICES,
-    names: EntityNames = NO_NAMES,
-) -> Result:
+    names: trace.EntityNames = trace.NO_NAMES,
+) -> results.Result:
     """Read from a commit what its turn or command did and cost; with `texts`, its trace with `names` as well. Pure."""
     events, steps = commit.events, commit.provenance.steps
     decisions = [event.decision for event in events]
-    success = commit.outcome in SUCCESSFUL
+    success = commit.outcome in results.SUCCESSFUL
     day = commit.published_at.astimezone(UTC).date()
     stages = _stages(steps, prices, day)
     # What facts say, as far as their events have it: those that were ended, and new ones.
@@ -155,12 +132,12 @@ def write_result(
     known |= {one.fact_id: one.text for event in events if (one := event.new_fact) is not None} | dict(texts or {})
     effects = [ids_by_effect(event) for event in events]
 
-    def facts(effect: Effect) -> tuple[FactRef, ...]:
+    def facts(effect: Effect) -> tuple[results.FactRef, ...]:
         """The facts with this effect, each once."""
         ids = dict.fromkeys(chain.from_iterable(one.get(effect, ()) for one in effects))
-        return tuple(FactRef(fact_id=one, text=known.get(one)) for one in ids)
+        return tuple(results.FactRef(fact_id=one, text=known.get(one)) for one in ids)
 
-    return Result(
+    return results.Result(
         turn_id=commit.source_id,
         status=commit.outcome,
         error=None if success else end_detail(commit) or commit.outcome,
@@ -186,7 +163,7 @@ def write_result(
         milliseconds={stage.stage: stage.milliseconds for stage in stages},
         duration_ms=(commit.decided_at - commit.published_at).total_seconds() * 1000,
         stages=stages,
-        trace=None if texts is None else build_trace(commit, texts, names),
+        trace=None if texts is None else trace.build_trace(commit, texts, names),
         tenant=commit.scope.tenant if commit.scope else None,
         user_id=commit.scope.user_id if commit.scope else None,
         notes=_notes(commit, success=success),
@@ -194,7 +171,7 @@ def write_result(
     )
 
 
-def _change_of(event: MemoryEvent) -> FactChange:
+def _change_of(event: MemoryEvent) -> results.FactChange:
     shown = event.new_fact or event.words or next(iter(event.decision.before), None)
     match event:
         case DecisionUndone():
@@ -203,7 +180,7 @@ def _change_of(event: MemoryEvent) -> FactChange:
             action = event.action
         case _:
             action = None
-    return FactChange(
+    return results.FactChange(
         fact_id=event.subject_id,
         text=shown.text if shown else None,
         event=event.event,
@@ -239,7 +216,7 @@ def ids_by_effect(event: MemoryEvent) -> dict[Effect, tuple[UUID, ...]]:
     return effects
 
 
-def _entities(commit: Commit) -> tuple[NamedEntity, ...]:
+def _entities(commit: Commit) -> tuple[results.NamedEntity, ...]:
     """The entities that facts name, each once, under the first name that was said."""
     new = {event.entity_id: event.name for event in commit.entity_events if isinstance(event, EntityRegistered)}
     linked: dict[UUID, str | None] = {}
@@ -247,7 +224,7 @@ def _entities(commit: Commit) -> tuple[NamedEntity, ...]:
         for link in event.links if isinstance(event, FactLinked) else ():
             linked[link.entity_id] = linked.get(link.entity_id) or link.name
     return tuple(
-        NamedEntity(entity_id=one, name=name or new.get(one), is_new=one in new)
+        results.NamedEntity(entity_id=one, name=name or new.get(one), is_new=one in new)
         for one, name in (dict.fromkeys(new) | linked).items()
     )
 
@@ -257,7 +234,7 @@ def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
     steps = commit.provenance.steps
     notes = [commit.detail] if success and commit.detail else []
     if unread := sum(dropped.reason == "too_long" for step in steps for dropped in step.dropped):
-        notes.append(f"{counted(unread, 'part')} of the text left unread, it is too long: publish it in parts")
+        notes.append(f"{results.counted(unread, 'part')} of the text left unread, it is too long: publish it in parts")
     notes += [note for step in steps for note in step.notes]
     for asked in (answered for step in steps for answered in step.answered_names):
         known = "a known entity" if len(asked.twins) == 1 else f"one of {len(asked.twins)} known entities"
@@ -271,13 +248,13 @@ def end_detail(commit: Commit) -> str:
     return ": ".join(part for part in (commit.reason, commit.detail) if part)
 
 
-def _stages(steps: Sequence[Step], prices: PriceTable, day: date) -> tuple[StageCost, ...]:
+def _stages(steps: Sequence[Step], prices: PriceTable, day: date) -> tuple[results.StageCost, ...]:
     """The costs by stage, in the order in which the stages came."""
     by_stage: dict[str, list[Step]] = {}
     for step in steps:
         by_stage.setdefault(step.stage, []).append(step)
     return tuple(
-        StageCost(
+        results.StageCost(
             stage=stage,
             milliseconds=sum(step.milliseconds for step in its),
             llm_calls=sum(step.llm_calls for step in its),
@@ -292,8 +269,8 @@ def _stages(steps: Sequence[Step], prices: PriceTable, day: date) -> tuple[Stage
     )
 
 
-def _tokens(steps: Sequence[Step]) -> Tokens:
-    return Tokens(
+def _tokens(steps: Sequence[Step]) -> results.Tokens:
+    return results.Tokens(
         input=sum(step.input_tokens for step in steps),
         output=sum(step.output_tokens for step in steps),
         cached=known_sum(step.cached_tokens for step in steps),
@@ -356,11 +333,11 @@ class WhyNot:
     """
 
     turn_id: str
-    status: Status
+    status: results.Status
     facts: int
     missing: tuple[MissingStatement, ...]
-    names: tuple[TracedName, ...] = ()
-    shared_calls: tuple[TracedCall, ...] = ()
+    names: tuple[trace.TracedName, ...] = ()
+    shared_calls: tuple[trace.TracedCall, ...] = ()
 
 
 async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None) -> WhyNot:
@@ -371,11 +348,11 @@ async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, us
         return WhyNot(turn_id=turn_id, status="pending", facts=0, missing=(waiting,))
     rows = await conn.execute(queries("journal")["user_messages"], {"owner": commit.owner, "source_id": turn_id})
     said = [content for (content,) in await rows.fetchall()]
-    found = missing_statements(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)), said)
-    return replace(found, names=traced_names(commit, await entity_names(conn, commit)))
+    found = missing_statements(commit, await fact_texts(conn, commit.scope, trace.fact_ids_of_commit(commit)), said)
+    return replace(found, names=trace.traced_names(commit, await trace.entity_names(conn, commit)))
 
 
-def missing_statements(commit: Commit, known: FactTexts, said: Sequence[str] = ()) -> WhyNot:
+def missing_statements(commit: Commit, known: trace.FactTexts, said: Sequence[str] = ()) -> WhyNot:
     """Read the statements from a commit, and those of the sentences that the user `said` that it took nothing from."""
     missing = (*_missing_parts(commit, known), *_not_taken(commit, said))
     brought = sum(event.new_fact is not None and not isinstance(event, FactPending) for event in commit.events)
@@ -386,11 +363,11 @@ def missing_statements(commit: Commit, known: FactTexts, said: Sequence[str] = (
         status=commit.outcome,
         facts=brought,
         missing=missing,
-        shared_calls=shared_calls(commit),
+        shared_calls=trace.shared_calls(commit),
     )
 
 
-def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatement]:
+def _missing_parts(commit: Commit, known: trace.FactTexts) -> Iterator[MissingStatement]:
     if commit.limit is not None:
         yield MissingStatement(text=None, reason="limit", detail=str(commit.limit))
     elif commit.outcome in ("rejected", "failed"):

@@ -15,15 +15,7 @@ from mnemolog.projections.errors import LogGapError, LogTooShortError
 from mnemolog.projections.rebuild.connections import RowReader, open_row_reader
 from mnemolog.projections.rebuild.log_copy import LogCopyVerifier
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.projector import (
-    LogRecord,
-    WriteRows,
-    fold_batch,
-    may_be_one_records_fault,
-    move_partitions,
-    parse_records,
-    project_batch,
-)
+from mnemolog.projections.write import projector
 from mnemolog.projections.write.row_writer import copy_rows, load_state, update_rows
 from mnemolog.schemas.commit import Commit
 
@@ -42,7 +34,7 @@ class LogSource(Protocol):
         """The offset that the next record will get."""
         ...
 
-    def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+    def read(self, partition: int, start: int, stop: int) -> AsyncIterator[projector.LogRecord]:
         """The records from offset `start` on and before `stop`, in order.
 
         Raises `mnemolog.projections.errors.LogUnreadableError` where they cannot be had in time.
@@ -78,7 +70,7 @@ class TableLogSource:
     async def end_offset(self, partition: int) -> int:
         return (await self._ends()).get(partition, 0)
 
-    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[projector.LogRecord]:
         query = queries("rebuild")["log_page"]
         while start < stop:
             parameters = {"partition": partition, "start": start, "stop": stop, "page": PAGE_RECORDS}
@@ -90,7 +82,7 @@ class TableLogSource:
             if not rows:
                 return
             for offset, record in rows:
-                yield LogRecord(offset=offset, value=bytes(record))
+                yield projector.LogRecord(offset=offset, value=bytes(record))
             start = rows[-1][0] + 1
 
     async def _ends(self) -> dict[int, int]:
@@ -124,7 +116,7 @@ class Replayer:
         self._source = source
         self.keeps = keeps
         verifier = LogCopyVerifier(live_copy, with_records=not isinstance(source, TableLogSource))
-        self._write_rows: WriteRows = verifier.write_rows if keeps else copy_rows
+        self._write_rows: projector.WriteRows = verifier.write_rows if keeps else copy_rows
         self.on_progress: Callable[[int], None] = lambda _: None
         self.offsets: dict[int, int] = {}
 
@@ -164,10 +156,10 @@ class Replayer:
                 try:
                     await self._fold(partition, batch)
                 except (psycopg.Error, OverflowError) as error:
-                    if not may_be_one_records_fault(error):
+                    if not projector.may_be_one_records_fault(error):
                         raise
                     # It finds the record that cannot be stored.
-                    await project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
+                    await projector.project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
                 self._advance(partition, batch)
 
     async def replay_as_projector(self, targets: Mapping[int, int], *, live: RowConnection | None = None) -> None:
@@ -178,28 +170,28 @@ class Replayer:
         for partition, target in targets.items():
             async for batch in self._batches(partition, target):
                 write_rows = copy_rows if live else self._write_rows
-                await project_batch(live or self._connection, {partition: batch}, write_rows=write_rows)
+                await projector.project_batch(live or self._connection, {partition: batch}, write_rows=write_rows)
                 self._advance(partition, batch)
 
-    async def _fold(self, partition: int, batch: list[LogRecord]) -> None:
-        readings = parse_records(partition, batch)
+    async def _fold(self, partition: int, batch: list[projector.LogRecord]) -> None:
+        readings = projector.parse_records(partition, batch)
         commits = [reading.commit for reading in readings if isinstance(reading.commit, Commit)]
         async with self._connection.transaction():
             state = await load_state(self._connection, commits)
-            changes = fold_batch(state, readings)
+            changes = projector.fold_batch(state, readings)
             await self._write_rows(self._connection, changes)
             async with self._connection.pipeline():
-                await move_partitions(self._connection, {partition: readings[-1].position.offset + 1})
+                await projector.move_partitions(self._connection, {partition: readings[-1].position.offset + 1})
                 await update_rows(self._connection, changes)
 
-    async def _batches(self, partition: int, target: int) -> AsyncIterator[list[LogRecord]]:
+    async def _batches(self, partition: int, target: int) -> AsyncIterator[list[projector.LogRecord]]:
         expected = self.offsets.get(partition, 0)
         if expected >= target:
             return
         end = await self._source.end_offset(partition)
         if end < target:
             raise LogTooShortError(partition, end, target)
-        batch: list[LogRecord] = []
+        batch: list[projector.LogRecord] = []
         async for record in self._source.read(partition, expected, target):
             if record.offset != expected:
                 raise LogGapError(partition, expected, record.offset)
@@ -213,6 +205,6 @@ class Replayer:
         if expected < target:
             raise LogTooShortError(partition, expected, target)
 
-    def _advance(self, partition: int, batch: list[LogRecord]) -> None:
+    def _advance(self, partition: int, batch: list[projector.LogRecord]) -> None:
         self.offsets[partition] = batch[-1].offset + 1
         self.on_progress(self.records)

@@ -7,28 +7,8 @@ from typing import Final, assert_never
 from uuid import UUID
 
 from mnemolog.projections.write.rows import TimedFactState
+from mnemolog.schemas import events
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import (
-    ConflictResolved,
-    FactAdded,
-    FactConfirmed,
-    FactContradicted,
-    FactCorrected,
-    FactExpired,
-    FactExtended,
-    FactPending,
-    FactReplaced,
-    FactRetracted,
-    FactSkipped,
-    FactsMerged,
-    FactsRelated,
-    MemoryEvent,
-    Overwrite,
-    PendingConfirmed,
-    PendingRejected,
-    PolicySet,
-    RestoringEvent,
-)
 from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, FactStatus, MovedEnd, NewFact
 
 CONFIRMATION_GAIN: Final = 0.25
@@ -56,26 +36,26 @@ class CommitTimes:
         occurred_at = min(commit.occurred_at, commit.decided_at) if is_command else commit.occurred_at
         return cls(decided_at=commit.decided_at, occurred_at=occurred_at)
 
-    def of_event(self, event: MemoryEvent) -> "CommitTimes":
+    def of_event(self, event: events.MemoryEvent) -> "CommitTimes":
         """The same, of an event by a promoted statement with the time when that was said."""
         origin = event.promoted_from
         return self if origin is None else replace(self, occurred_at=min(origin.said_at, self.decided_at))
 
 
-def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
+def required_statuses(event: events.MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
     """The statuses that a named fact must have for the event to change it."""
     match event:
-        case PendingConfirmed(target=target) | PendingRejected(target=target) if target == fact_id:
+        case events.PendingConfirmed(target=target) | events.PendingRejected(target=target) if target == fact_id:
             return frozenset({"pending_confirmation"})
-        case FactSkipped(of_ended=True) | FactRetracted(ended_at=None):
+        case events.FactSkipped(of_ended=True) | events.FactRetracted(ended_at=None):
             return OPEN_STATUSES | ENDED_STATUSES
-        case RestoringEvent():
+        case events.RestoringEvent():
             return frozenset(reversal.now for reversal in event.reversals if reversal.fact_id == fact_id)
         case _:
             return OPEN_STATUSES
 
 
-def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, TimedFactState] | None:
+def initial_state(event: events.MemoryEvent, moment: CommitTimes) -> tuple[NewFact, TimedFactState] | None:
     """The fact that an event adds with its first state, or None."""
     fact = event.new_fact
     if fact is None:
@@ -83,17 +63,17 @@ def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, Tim
     at = moment.decided_at
     state = TimedFactState(confidence=fact.confidence, true_from=fact.true_from, believed_from=at, state_since=at)
     match event:
-        case FactPending():
+        case events.FactPending():
             state = replace(state, status="pending_confirmation", believed_from=None)
-        case FactAdded(ended_at=datetime() as ended_at):  # late news: history from the beginning
+        case events.FactAdded(ended_at=datetime() as ended_at):  # late news: history from the beginning
             state = _close(state, "superseded", ended_at, event.ended_by, moment)
-        case FactAdded(unresolved=True):
+        case events.FactAdded(unresolved=True):
             state = replace(state, unresolved=True)
     return fact, state
 
 
 def states_after(
-    event: MemoryEvent, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
+    event: events.MemoryEvent, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
 ) -> dict[UUID, TimedFactState]:
     """The states of `facts` after the event, of those that it changes.
 
@@ -101,14 +81,18 @@ def states_after(
     """
     after: dict[UUID, TimedFactState] = {}
     match event:
-        case FactSkipped() | FactConfirmed():
-            rises = raises_confidence and isinstance(event, FactConfirmed)
+        case events.FactSkipped() | events.FactConfirmed():
+            rises = raises_confidence and isinstance(event, events.FactConfirmed)
             for fact_id, state in facts.items():
                 after[fact_id] = _mention(state, moment, event.true_from, raises_confidence=rises)
-        case PendingConfirmed(target=target) | PendingRejected(target=target) | ConflictResolved(target=target):
+        case (
+            events.PendingConfirmed(target=target)
+            | events.PendingRejected(target=target)
+            | events.ConflictResolved(target=target)
+        ):
             if target in facts:
                 after = _settle(event, facts, moment, raises_confidence=raises_confidence)
-        case RestoringEvent():
+        case events.RestoringEvent():
             for reversal in (one for one in event.reversals if one.fact_id in facts):
                 state = facts[reversal.fact_id]
                 after[reversal.fact_id] = (
@@ -116,11 +100,17 @@ def states_after(
                     if reversal.before is None
                     else TimedFactState(**dict(reversal.before), state_since=state.state_since)
                 )
-        case FactRetracted() | FactExpired():
+        case events.FactRetracted() | events.FactExpired():
             after = _end_targets(facts, event, moment, successor_id=event.ended_by)
-        case FactsMerged() | FactReplaced() | FactContradicted() | FactCorrected():
+        case events.FactsMerged() | events.FactReplaced() | events.FactContradicted() | events.FactCorrected():
             after = _end_targets(facts, event, moment)
-        case FactAdded() | FactExtended() | FactsRelated() | FactPending() | PolicySet():
+        case (
+            events.FactAdded()
+            | events.FactExtended()
+            | events.FactsRelated()
+            | events.FactPending()
+            | events.PolicySet()
+        ):
             pass
         case _:
             assert_never(event)
@@ -128,7 +118,7 @@ def states_after(
 
 
 def _settle(
-    event: PendingConfirmed | PendingRejected | ConflictResolved,
+    event: events.PendingConfirmed | events.PendingRejected | events.ConflictResolved,
     facts: FactStates,
     moment: CommitTimes,
     *,
@@ -138,17 +128,17 @@ def _settle(
     state = facts[event.target]
     rivals = {fact_id: rival for fact_id, rival in facts.items() if fact_id != event.target}
     match event:
-        case PendingRejected(confirmed=confirmed):
+        case events.PendingRejected(confirmed=confirmed):
             after = {event.target: replace(state, status="archived", unresolved=False)}
             if event.statement is not None and confirmed is not None and confirmed in facts:
                 rises = raises_confidence and event.confirmed_id is not None
                 after[confirmed] = _mention(facts[confirmed], moment, event.true_from, raises_confidence=rises)
             return after
-        case ConflictResolved():
+        case events.ConflictResolved():
             state = replace(state, unresolved=False)
             if event.action == "keep_old":
                 state = _withdraw(state, "archived", next(iter(rivals), None), moment)
-        case PendingConfirmed():
+        case events.PendingConfirmed():
             state = _mention(state, moment, raises_confidence=raises_confidence)
             least = HUMAN_CONFIDENCE if event.decision.by == "human" else 0.0
             state = replace(
@@ -184,7 +174,7 @@ def state_with_moved_end(state: TimedFactState, moved: MovedEnd, moment: CommitT
 
 
 def _end_targets(
-    facts: FactStates, event: MemoryEvent, moment: CommitTimes, *, successor_id: UUID | None = None
+    facts: FactStates, event: events.MemoryEvent, moment: CommitTimes, *, successor_id: UUID | None = None
 ) -> dict[UUID, TimedFactState]:
     """End `facts` as the event says, in favour of the new fact where it has one.
 
@@ -207,7 +197,7 @@ def _end_targets(
     return after
 
 
-_STATUS_OF_END: Final[dict[Overwrite, FactStatus]] = {
+_STATUS_OF_END: Final[dict[events.Overwrite, FactStatus]] = {
     "replace": "superseded",
     "retract": "retracted",
     "expire": "expired",

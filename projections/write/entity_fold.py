@@ -16,22 +16,9 @@ from mnemolog.projections.write.rows import (
     RejectionRow,
     StaleEntity,
 )
-from mnemolog.schemas import ids
+from mnemolog.schemas import entity_events, ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import Alias
-from mnemolog.schemas.entity_events import (
-    AnyEntityChange,
-    AnyEntityEvent,
-    EntitiesMerged,
-    EntityAliasAdded,
-    EntityDecisionUndone,
-    EntityRegistered,
-    EntitySplit,
-    FactLinked,
-    MergeRejected,
-    RelationEnded,
-    RelationStated,
-)
 from mnemolog.schemas.scope import ScopeColumns, scope_columns
 
 EntityScopes = Mapping[UUID, ScopeColumns]
@@ -63,14 +50,14 @@ class EntityFold:
         for event in self.commit.events:
             if event.told_id is not None and event.told_id not in new:
                 self._repetitions.setdefault(event.told_id, event.event_id)
-        linked = [one for one in self.commit.entity_events if isinstance(one, FactLinked)]
+        linked = [one for one in self.commit.entity_events if isinstance(one, entity_events.FactLinked)]
         named = {link.entity_id for one in linked if one.fact_id in new for link in one.links}
         for one in linked:
             if one.fact_id in self._repetitions:
                 others = (link.entity_id for link in one.links if link.entity_id not in named)
                 self._repeated |= dict.fromkeys(others, one.fact_id)
 
-    def add_event(self, event: AnyEntityEvent) -> None:
+    def add_event(self, event: entity_events.AnyEntityEvent) -> None:
         faults = dict.fromkeys(self._faults(event))
         if not faults:
             self.rows += self._rows(event)
@@ -85,20 +72,20 @@ class EntityFold:
         )
         self.rejections.append(rejection)
 
-    def _rows(self, event: AnyEntityEvent) -> Iterator[AnyEntityRow]:
+    def _rows(self, event: entity_events.AnyEntityEvent) -> Iterator[AnyEntityRow]:
         match event:
-            case EntityRegistered():
+            case entity_events.EntityRegistered():
                 yield from self._registered(event)
-            case EntityAliasAdded(entity_id=entity_id, alias=alias):
+            case entity_events.EntityAliasAdded(entity_id=entity_id, alias=alias):
                 yield from [StaleEntity(entity_id=entity_id)] if alias.kind == "name" else self._named_again(entity_id)
                 yield self._alias(event, entity_id, event.ordinal, alias)
-            case FactLinked():
+            case entity_events.FactLinked():
                 yield from self._named_again(*[link.entity_id for link in event.links if link.type is None])
                 yield from (StaleEntity(entity_id=link.entity_id) for link in event.links if link.type is not None)
                 repetition = self._repetitions.get(event.fact_id)
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
                     yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=repetition)
-            case RelationStated() | RelationEnded():
+            case entity_events.RelationStated() | entity_events.RelationEnded():
                 yield from self._named_again(event.subject_id, event.object_id)
                 relation_id = ids.relation_id(event.subject_id, event.predicate, event.object_id)
                 repetition = self._repetitions.get(event.fact_id)
@@ -106,7 +93,7 @@ class EntityFold:
             case _:
                 yield from self._changed(event)
 
-    def _registered(self, event: EntityRegistered) -> Iterator[AnyEntityRow]:
+    def _registered(self, event: entity_events.EntityRegistered) -> Iterator[AnyEntityRow]:
         here = scope_columns(self.commit.scope)
         twins = tuple(twin for twin in event.possible_twins if self._scope_of(twin) == here)
         self._own[event.entity_id] = here
@@ -114,19 +101,21 @@ class EntityFold:
         for place, alias in enumerate(event.aliases):
             yield self._alias(event, event.entity_id, place, alias, is_own=place == 0)
 
-    def _changed(self, event: AnyEntityChange) -> Iterator[AnyEntityRow]:
+    def _changed(self, event: entity_events.AnyEntityChange) -> Iterator[AnyEntityRow]:
         entity_id, aliases = event.entity_ids[0], event.aliases
         self._own[event.event_id] = scope_columns(self.commit.scope)
-        if isinstance(event, EntitySplit):
+        if isinstance(event, entity_events.EntitySplit):
             new = {name: getattr(event, name) for name in ("event_id", "ordinal", "name", "type")}
-            yield from self._registered(EntityRegistered(entity_id=event.new_id, aliases=event.names, **new))
+            yield from self._registered(
+                entity_events.EntityRegistered(entity_id=event.new_id, aliases=event.names, **new)
+            )
             entity_id, aliases = event.new_id, aliases[1:]
         for place, alias in enumerate(aliases, start=1):
             yield self._alias(event, entity_id, place, alias)
         yield EntityChangeRow(position=self.position, commit=self.commit, event=event)
 
     def _alias(
-        self, event: AnyEntityEvent, entity_id: UUID, place: int, alias: Alias, *, is_own: bool = False
+        self, event: entity_events.AnyEntityEvent, entity_id: UUID, place: int, alias: Alias, *, is_own: bool = False
     ) -> AliasRow:
         repeated = self._repeated.get(entity_id)
         return AliasRow(
@@ -144,31 +133,31 @@ class EntityFold:
     def _named_again(self, *entity_ids: UUID) -> Iterator[StaleEntity]:
         return (StaleEntity(entity_id=one) for one in dict.fromkeys(entity_ids) if one in self.undone)
 
-    def _faults(self, event: AnyEntityEvent) -> Iterator[str]:
+    def _faults(self, event: entity_events.AnyEntityEvent) -> Iterator[str]:
         """What the event names that is not known in its scope, and what it makes that is known already."""
         made: UUID | None = None
         changes: list[UUID] = []
         entities: Iterable[UUID] = ()
         facts: Iterable[UUID] = ()
         match event:
-            case EntityRegistered(entity_id=made):
+            case entity_events.EntityRegistered(entity_id=made):
                 pass
-            case EntityAliasAdded(entity_id=entity_id):
+            case entity_events.EntityAliasAdded(entity_id=entity_id):
                 entities = (entity_id,)
-            case FactLinked():
+            case entity_events.FactLinked():
                 facts, entities = (event.fact_id,), (link.entity_id for link in event.links)
-            case RelationStated() | RelationEnded():
+            case entity_events.RelationStated() | entity_events.RelationEnded():
                 facts, entities = (event.fact_id,), (event.subject_id, event.object_id)
-            case EntitySplit(entity_id=entity_id, new_id=made):
+            case entity_events.EntitySplit(entity_id=entity_id, new_id=made):
                 facts, entities = event.fact_ids, (entity_id,)
             case _:
                 facts, entities = event.fact_ids, event.entity_ids
         match event:
-            case EntityDecisionUndone(original_id=change) | MergeRejected(proposal=change):
+            case entity_events.EntityDecisionUndone(original_id=change) | entity_events.MergeRejected(proposal=change):
                 changes = [change]
-            case EntitiesMerged(proposal=UUID() as change):
+            case entity_events.EntitiesMerged(proposal=UUID() as change):
                 changes = [change]
-            case RelationStated() | RelationEnded() if event.subject_id == event.object_id:
+            case entity_events.RelationStated() | entity_events.RelationEnded() if event.subject_id == event.object_id:
                 yield f"a relation of the entity {event.subject_id} to itself"
         if made is not None and self._scope_of(made) is not None:
             yield f"the entity {made} is known already"
