@@ -14,22 +14,11 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
 from mnemolog.projections.queries import results, trace
 from mnemolog.projections.sql import queries
+from mnemolog.schemas import events
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.costs import NO_PRICES, PriceTable, usages_of
 from mnemolog.schemas.entity_events import EntityRegistered, FactLinked
-from mnemolog.schemas.events import (
-    ConflictResolved,
-    DecisionUndone,
-    FactAdded,
-    FactConfirmed,
-    FactPending,
-    FactSkipped,
-    MemoryEvent,
-    PendingConfirmed,
-    PendingRejected,
-    RestoringEvent,
-)
 from mnemolog.schemas.provenance import DropReason, OmissionReason, Step
 from mnemolog.schemas.scope import Scope
 
@@ -122,15 +111,17 @@ def write_result(
     names: trace.EntityNames = trace.NO_NAMES,
 ) -> results.Result:
     """Read from a commit what its turn or command did and cost; with `texts`, its trace with `names` as well. Pure."""
-    events, steps = commit.events, commit.provenance.steps
-    decisions = [event.decision for event in events]
+    steps = commit.provenance.steps
+    decisions = [event.decision for event in commit.events]
     success = commit.outcome in results.SUCCESSFUL
     day = commit.published_at.astimezone(UTC).date()
     stages = _stages(steps, prices, day)
     # What facts say, as far as their events have it: those that were ended, and new ones.
     known = {one.fact_id: one.text for decision in decisions for one in decision.before}
-    known |= {one.fact_id: one.text for event in events if (one := event.new_fact) is not None} | dict(texts or {})
-    effects = [ids_by_effect(event) for event in events]
+    known |= {one.fact_id: one.text for event in commit.events if (one := event.new_fact) is not None} | dict(
+        texts or {}
+    )
+    effects = [ids_by_effect(event) for event in commit.events]
 
     def facts(effect: Effect) -> tuple[results.FactRef, ...]:
         """The facts with this effect, each once."""
@@ -147,14 +138,14 @@ def write_result(
         actor=commit.actor,
         attempt=commit.attempt,
         position=commit.origin.position,
-        changes=tuple(map(_change_of, events)),
+        changes=tuple(map(_change_of, commit.events)),
         added=facts("added"),
         updated=facts("updated"),
         unchanged=facts("unchanged"),
         deleted=facts("deleted"),
         held=facts("held"),
         entities=_entities(commit),
-        skipped=sum(isinstance(event, FactSkipped) for event in events),
+        skipped=sum(isinstance(event, events.FactSkipped) for event in commit.events),
         conflicts=sum(one.by in _CONFLICT_DECIDERS or one.verdict is not None for one in decisions),
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
@@ -171,12 +162,12 @@ def write_result(
     )
 
 
-def _change_of(event: MemoryEvent) -> results.FactChange:
+def _change_of(event: events.MemoryEvent) -> results.FactChange:
     shown = event.new_fact or event.words or next(iter(event.decision.before), None)
     match event:
-        case DecisionUndone():
+        case events.DecisionUndone():
             action: str | None = event.undone_event
-        case FactPending() | PendingConfirmed() | ConflictResolved():
+        case events.FactPending() | events.PendingConfirmed() | events.ConflictResolved():
             action = event.action
         case _:
             action = None
@@ -187,30 +178,32 @@ def _change_of(event: MemoryEvent) -> results.FactChange:
         targets=event.affected_ids,
         reason=event.decision.reason,
         action=action,
-        unresolved=isinstance(event, FactAdded) and event.unresolved,
-        needs_human=isinstance(event, FactPending) and event.needs_human,
+        unresolved=isinstance(event, events.FactAdded) and event.unresolved,
+        needs_human=isinstance(event, events.FactPending) and event.needs_human,
     )
 
 
-def ids_by_effect(event: MemoryEvent) -> dict[Effect, tuple[UUID, ...]]:
+def ids_by_effect(event: events.MemoryEvent) -> dict[Effect, tuple[UUID, ...]]:
     """The facts that an event changes, or that wait because of it, by what becomes of them."""
     effects: dict[Effect, tuple[UUID, ...]] = {}
     match event:
-        case RestoringEvent():
+        case events.RestoringEvent():
             effects["updated"] = tuple(one.fact_id for one in event.reversals if one.before is not None)
             effects["deleted"] = tuple(one.fact_id for one in event.reversals if one.before is None)
-        case FactPending():
+        case events.FactPending():
             effects["held"] = (event.fact.fact_id,)
-        case FactSkipped() | FactConfirmed():
+        case events.FactSkipped() | events.FactConfirmed():
             effects["unchanged"] = event.affected_ids
-        case PendingRejected():
+        case events.PendingRejected():
             effects["unchanged"], effects["deleted"] = event.affected_ids, event.ended_ids
-        case ConflictResolved(action="keep_both"):
+        case events.ConflictResolved(action="keep_both"):
             effects["unchanged"] = (event.target,)
-        case ConflictResolved(action="keep_old"):
+        case events.ConflictResolved(action="keep_old"):
             effects["deleted"] = event.ended_ids
         case _:
-            effects["added"] = event.successor_ids if isinstance(event, PendingConfirmed) or event.new_fact else ()
+            effects["added"] = (
+                event.successor_ids if isinstance(event, events.PendingConfirmed) or event.new_fact else ()
+            )
             if event.overwrite is not None:
                 effects["updated" if event.overwrite in ("merge", "replace") else "deleted"] = event.affected_ids
     return effects
@@ -355,7 +348,7 @@ async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, us
 def missing_statements(commit: Commit, known: trace.FactTexts, said: Sequence[str] = ()) -> WhyNot:
     """Read the statements from a commit, and those of the sentences that the user `said` that it took nothing from."""
     missing = (*_missing_parts(commit, known), *_not_taken(commit, said))
-    brought = sum(event.new_fact is not None and not isinstance(event, FactPending) for event in commit.events)
+    brought = sum(event.new_fact is not None and not isinstance(event, events.FactPending) for event in commit.events)
     if commit.source_kind == "turn" and not (missing or brought):
         missing = (MissingStatement(text=None, reason="nothing_to_remember"),)
     return WhyNot(
@@ -393,7 +386,7 @@ def _missing_parts(commit: Commit, known: trace.FactTexts) -> Iterator[MissingSt
             similarity=near.get(fact_id),
             fact_id=fact_id,
             known=known.get(fact_id),
-            guard=event.guard if isinstance(event, FactPending) else None,
+            guard=event.guard if isinstance(event, events.FactPending) else None,
             detail=event.decision.reason,
         )
 

@@ -13,27 +13,13 @@ from psycopg.sql import SQL, Composed, Identifier
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.database import LIVE_SCHEMA, RowConnection
 from mnemolog.projections.errors import LogCopyDamagedError, SwapRefusedError
+from mnemolog.projections.rebuild import swap
 from mnemolog.projections.rebuild.connections import NEXT_SCHEMA, OLD_SCHEMA, Job, RowReader, open_connection, run_jobs
 from mnemolog.projections.rebuild.digest import TableComparison, compare_schemas, tables_of
 from mnemolog.projections.rebuild.fill import fill_tables
 from mnemolog.projections.rebuild.log_copy import compare_kept_tables, open_live_copy
 from mnemolog.projections.rebuild.replay import BATCH, LogSource, Replayer
 from mnemolog.projections.rebuild.scope_indexes import copy_scope_indexes
-from mnemolog.projections.rebuild.swap import (
-    FIRST_LOCK_MILLISECONDS,
-    LOCK_MILLISECONDS,
-    drop_schema,
-    keeps_live_tables,
-    live_offsets,
-    make_next_schema,
-    missing_indexes,
-    only_rebuild,
-    projectors_paused,
-    refuse_dependent_views,
-    retry_lock,
-    swap_schemas,
-    was_made_by_this_program,
-)
 from mnemolog.projections.write.entity_writer import (
     all_derived_entities,
     all_shown_entities,
@@ -102,10 +88,10 @@ async def rebuild(
         open_connection(url, "rebuild") as connection,
         open_connection(url, "rebuild-compare") as reader,
         open_live_copy(url) as live_copy,
-        only_rebuild(connection),
+        swap.only_rebuild(connection),
     ):
         if not verify_only:
-            await refuse_dependent_views(connection)
+            await swap.refuse_dependent_views(connection)
         making = _Rebuild(url, source, connection, reader, live_copy, progress or (lambda _: None))
         try:
             replayer, tables = await making.run(verify_only=verify_only, full=full)
@@ -134,7 +120,7 @@ class _Rebuild:
 
     async def run(self, *, verify_only: bool, full: bool) -> tuple[Replayer, list[TableComparison]]:
         replayer = await self.open_next_schema(full=full)
-        targets = await live_offsets(self.connection)
+        targets = await swap.live_offsets(self.connection)
         expected = replayer.records + replayer.missing_records(targets)
         replayer.on_progress = lambda records: self.progress(
             Progress(step="folding", done=records, total=max(records, expected))
@@ -144,10 +130,10 @@ class _Rebuild:
         await self.finish_tables()
         tables = await self.compare(replayer)
         if verify_only:
-            await drop_schema(self.connection, NEXT_SCHEMA)
+            await swap.drop_schema(self.connection, NEXT_SCHEMA)
         else:
             await copy_scope_indexes(self.connection, NEXT_SCHEMA, on_progress=self.report("scope indexes"))
-            await self.swap(replayer)
+            await self.take_over(replayer)
         return replayer, tables
 
     async def open_next_schema(self, *, full: bool) -> Replayer:
@@ -155,23 +141,23 @@ class _Rebuild:
         connection, source = self.connection, self.source
         # A live schema that was dropped as a whole is mended too.
         await connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(LIVE_SCHEMA)))
-        await drop_schema(connection, OLD_SCHEMA)
-        keeps = await keeps_live_tables(connection)
-        if keeps is not None and not (full and keeps) and await was_made_by_this_program(connection):
+        await swap.drop_schema(connection, OLD_SCHEMA)
+        keeps = await swap.keeps_live_tables(connection)
+        if keeps is not None and not (full and keeps) and await swap.was_made_by_this_program(connection):
             replayer = Replayer(connection, self.live_copy, source, keeps=keeps)
             await replayer.resume()
             if await replayer.is_the_same_log():
                 log.info("rebuild_resumed", records=replayer.records)
                 return replayer
-        await drop_schema(connection, NEXT_SCHEMA)
-        is_lost = not await live_offsets(connection)
-        keeps = await make_next_schema(connection, full=full or is_lost)
+        await swap.drop_schema(connection, NEXT_SCHEMA)
+        is_lost = not await swap.live_offsets(connection)
+        keeps = await swap.make_next_schema(connection, full=full or is_lost)
         return Replayer(connection, self.live_copy, source, keeps=keeps)
 
     async def finish_tables(self) -> None:
         """Make what readers need of filled tables: indexes, statistics, the state of entities and profiles."""
         url, connection = self.url, self.connection
-        await run_jobs(url, map(_statement_job, await missing_indexes(connection)), self.report("indexing"))
+        await run_jobs(url, map(_statement_job, await swap.missing_indexes(connection)), self.report("indexing"))
         tables = [Identifier(NEXT_SCHEMA, table.name) for table in await tables_of(connection, NEXT_SCHEMA)]
         await run_jobs(url, (_statement_job(SQL("ANALYZE {}").format(table)) for table in tables), lambda *_: None)
         for entity_ids in await all_derived_entities(connection):
@@ -186,8 +172,8 @@ class _Rebuild:
         await self.catch_up(replayer)
         await self.reader.set_isolation_level(IsolationLevel.REPEATABLE_READ)
         async with self.reader.transaction():
-            async with projectors_paused(self.connection):
-                await replayer.replay_as_projector(await live_offsets(self.connection))
+            async with swap.projectors_paused(self.connection):
+                await replayer.replay_as_projector(await swap.live_offsets(self.connection))
                 await self.reader.execute("SELECT pg_current_snapshot()")  # fixes what the transaction sees
             kept = await compare_kept_tables(self.reader) if replayer.keeps else []
             written = await compare_schemas(
@@ -195,7 +181,7 @@ class _Rebuild:
             )
         return sorted([*kept, *written], key=lambda one: one.table)
 
-    async def swap(self, replayer: Replayer) -> None:
+    async def take_over(self, replayer: Replayer) -> None:
         """Swap at the live offsets, or at the end that the log had: tables that lag or were lost become complete.
 
         Tables that are kept can only be swapped at the live offsets; what they lag is projected after that.
@@ -205,17 +191,17 @@ class _Rebuild:
         if not replayer.keeps:
             await replayer.replay_as_projector(ends)
 
-        waits = chain([FIRST_LOCK_MILLISECONDS], repeat(LOCK_MILLISECONDS))
+        waits = chain([swap.FIRST_LOCK_MILLISECONDS], repeat(swap.LOCK_MILLISECONDS))
 
-        async def swap() -> None:
+        async def attempt() -> None:
             await self.catch_up(replayer)
-            async with projectors_paused(connection):
-                await replayer.replay_as_projector(await live_offsets(connection))
-                await swap_schemas(connection, keeps=replayer.keeps, wait_milliseconds=next(waits))
+            async with swap.projectors_paused(connection):
+                await replayer.replay_as_projector(await swap.live_offsets(connection))
+                await swap.swap_schemas(connection, keeps=replayer.keeps, wait_milliseconds=next(waits))
 
-        await retry_lock(swap)
+        await swap.retry_lock(attempt)
         try:
-            await drop_schema(connection, OLD_SCHEMA)
+            await swap.drop_schema(connection, OLD_SCHEMA)
         except SwapRefusedError:
             log.warning("old_tables_kept", schema=OLD_SCHEMA)  # a reader is still in them; the next rebuild drops them
         if replayer.keeps:
@@ -224,7 +210,7 @@ class _Rebuild:
 
     async def catch_up(self, replayer: Replayer) -> None:
         for _ in range(MAX_CATCH_UPS):
-            targets = await live_offsets(self.connection)
+            targets = await swap.live_offsets(self.connection)
             if replayer.missing_records(targets) <= BATCH:
                 return
             await replayer.replay_as_projector(targets)

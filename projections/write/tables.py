@@ -11,25 +11,7 @@ from pydantic_core import to_json
 
 from mnemolog.projections.database import RowConnection, jsonb
 from mnemolog.projections.sql import column_types
-from mnemolog.projections.write.rows import (
-    AliasRow,
-    CommitRow,
-    EntityChangeRow,
-    EntityRow,
-    EventRow,
-    EvidenceRow,
-    FactRow,
-    FormerStateRow,
-    KnownFact,
-    LinkRow,
-    PendingRow,
-    PolicyRow,
-    RejectionRow,
-    RelationRow,
-    ScopeIncrement,
-    SettlementRow,
-    UndoneRow,
-)
+from mnemolog.projections.write import rows
 from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
@@ -61,13 +43,13 @@ class Table(Generic[Row]):
         """The values of a row, in the order of `sources`."""
         return (*self._read_paths(row), *[value(row) for value in self._functions])
 
-    async def copy(self, connection: RowConnection, rows: Sequence[Row]) -> None:
+    async def copy(self, connection: RowConnection, new: Sequence[Row]) -> None:
         """Write new rows by COPY, which is not possible inside a pipeline; without rows nothing is sent."""
-        if not rows:
+        if not new:
             return
         async with connection.cursor() as cursor, cursor.copy(self._copy) as copy:
             copy.set_types(list(self._types.values()))
-            for row in rows:
+            for row in new:
                 await copy.write_row(self.values(row))
 
     def statement(self, query: SQL, **more: Composable) -> SQL:
@@ -94,9 +76,9 @@ class Table(Generic[Row]):
             for column, kind in self._types.items()
         )
 
-    def parameters(self, rows: Sequence[Row]) -> dict[str, list[Any]]:
+    def parameters(self, new: Sequence[Row]) -> dict[str, list[Any]]:
         """The parameters of a `statement` that writes these rows, at least one."""
-        values = zip(self._types.items(), map(list, zip(*map(self.values, rows), strict=True)), strict=True)
+        values = zip(self._types.items(), map(list, zip(*map(self.values, new), strict=True)), strict=True)
         return {
             column: [f"{{{','.join(map(str, ids))}}}" for ids in found] if kind == "uuid[]" else found
             for (column, kind), found in values
@@ -122,7 +104,7 @@ def _scope_id(name: str, row: Any) -> str:
     return (scope and getattr(scope, name)) or ""
 
 
-def _sum_of_steps(count: str, row: CommitRow) -> Any:
+def _sum_of_steps(count: str, row: rows.CommitRow) -> Any:
     return sum(map(attrgetter(count), row.commit.provenance.steps))
 
 
@@ -137,7 +119,7 @@ _STATE: Final = _of("state", *FactState.model_fields)
 _SOURCE: Final[Values] = {**_of("commit", "owner", "source_id"), **_COMMIT_SCOPE}
 _PLACE: Final = {"partition": "position.partition", "log_offset": "position.offset"}
 
-COMMITS_WITHOUT_RECORDS: Final = Table[CommitRow](
+COMMITS_WITHOUT_RECORDS: Final = Table[rows.CommitRow](
     "commits",
     {
         **_PLACE,
@@ -155,8 +137,8 @@ COMMITS_WITHOUT_RECORDS: Final = Table[CommitRow](
         "limit_hit": lambda row: jsonb(to_json(row.commit.limit)) if row.commit.limit else None,
     },
 )
-COMMITS: Final = Table[CommitRow]("commits", {**COMMITS_WITHOUT_RECORDS.sources, "record": "record"})
-MEMORY_EVENTS: Final = Table[EventRow](
+COMMITS: Final = Table[rows.CommitRow]("commits", {**COMMITS_WITHOUT_RECORDS.sources, "record": "record"})
+MEMORY_EVENTS: Final = Table[rows.EventRow](
     "memory_events",
     {
         **_PLACE,
@@ -174,7 +156,7 @@ MEMORY_EVENTS: Final = Table[EventRow](
         "promoted_from": lambda row: row.event.promoted_from and row.event.promoted_from.fact_id,
     },
 )
-FACTS: Final = Table[FactRow](
+FACTS: Final = Table[rows.FactRow](
     "facts",
     {
         **_SOURCE,
@@ -194,14 +176,16 @@ FACTS: Final = Table[FactRow](
         "supersedes": lambda row: list(row.supersedes),
     },
 )
-KNOWN_FACTS: Final = Table[KnownFact]("facts", {"fact_id": "fact_id", **_STATE, "state_since": "state.state_since"})
-FORMER_STATES: Final = Table[FormerStateRow](
+KNOWN_FACTS: Final = Table[rows.KnownFact](
+    "facts", {"fact_id": "fact_id", **_STATE, "state_since": "state.state_since"}
+)
+FORMER_STATES: Final = Table[rows.FormerStateRow](
     "former_states", {**_own("fact_id", "event_id", "until"), "since": "state.state_since", **_STATE}
 )
-FACT_RELATIONS: Final = Table[RelationRow](
+FACT_RELATIONS: Final = Table[rows.RelationRow](
     "fact_relations", _own("fact_id", "related_id", "relation", "event_id", "since")
 )
-PENDING_CONFIRMATIONS: Final = Table[PendingRow](
+PENDING_CONFIRMATIONS: Final = Table[rows.PendingRow](
     "pending_confirmations",
     {
         "fact_id": "event.fact.fact_id",
@@ -212,7 +196,7 @@ PENDING_CONFIRMATIONS: Final = Table[PendingRow](
         "targets": lambda row: list(row.event.targets),
     },
 )
-SETTLEMENTS: Final = Table[SettlementRow](
+SETTLEMENTS: Final = Table[rows.SettlementRow](
     "pending_confirmations",
     {
         **_own("fact_id", "settlement"),
@@ -220,11 +204,11 @@ SETTLEMENTS: Final = Table[SettlementRow](
         "settled_by": lambda row: row.event_id if row.settlement else None,
     },
 )
-REJECTIONS: Final = Table[RejectionRow](
+REJECTIONS: Final = Table[rows.RejectionRow](
     "rejections", {**_PLACE, **_own("item", "owner", "source_id", "reason", "detail", "record")}
 )
-UNDONE: Final = Table[UndoneRow]("undone", _own("event_id", "undone_by", "since"))
-POLICIES: Final = Table[PolicyRow](
+UNDONE: Final = Table[rows.UndoneRow]("undone", _own("event_id", "undone_by", "since"))
+POLICIES: Final = Table[rows.PolicyRow](
     "policies",
     {
         **_ROW_SCOPE,
@@ -233,7 +217,7 @@ POLICIES: Final = Table[PolicyRow](
         "policy": lambda row: jsonb(row.event.policy.model_dump_json()),
     },
 )
-SCOPE_INCREMENTS: Final = Table[ScopeIncrement](
+SCOPE_INCREMENTS: Final = Table[rows.ScopeIncrement](
     "scopes",
     {
         **_ROW_SCOPE,
@@ -242,7 +226,7 @@ SCOPE_INCREMENTS: Final = Table[ScopeIncrement](
     },
     types={"partition": "integer", "commits": "bigint", "speakers": "jsonb"},
 )
-ENTITIES: Final = Table[EntityRow](
+ENTITIES: Final = Table[rows.EntityRow](
     "entities",
     {
         **_SOURCE,
@@ -251,7 +235,7 @@ ENTITIES: Final = Table[EntityRow](
         "recorded_at": "commit.decided_at",
     },
 )
-ENTITY_ALIASES: Final = Table[AliasRow](
+ENTITY_ALIASES: Final = Table[rows.AliasRow](
     "entity_aliases",
     {
         **_own("entity_id", "place", "event_id", "log_offset", "is_own", "told_by"),
@@ -262,13 +246,13 @@ ENTITY_ALIASES: Final = Table[AliasRow](
         **_COMMIT_SCOPE,
     },
 )
-GIVEN_ALIASES: Final = Table[AliasRow](
+GIVEN_ALIASES: Final = Table[rows.AliasRow](
     "entity_aliases",
     {**ENTITY_ALIASES.sources, "source_id": "commit.source_id", "repeated_fact_id": "repeated_fact_id"},
     types={"repeated_fact_id": "uuid"},
 )
 """With what gives the column `source_id`: the source of the commit, or that of the fact which it repeats."""
-NAME_VECTORS: Final = Table[AliasRow](
+NAME_VECTORS: Final = Table[rows.AliasRow](
     "name_vectors",
     {
         **_own("entity_id", "event_id"),
@@ -278,10 +262,10 @@ NAME_VECTORS: Final = Table[AliasRow](
         **_COMMIT_SCOPE,
     },
 )
-FACT_ENTITIES: Final = Table[LinkRow](
+FACT_ENTITIES: Final = Table[rows.LinkRow](
     "fact_entities", {**_own("fact_id", "event_id", "told_by"), **_of("link", "entity_id", "role", "type")}
 )
-RELATIONSHIPS: Final = Table[EvidenceRow](
+RELATIONSHIPS: Final = Table[rows.EvidenceRow](
     "relationships",
     {
         **_SOURCE,
@@ -290,7 +274,7 @@ RELATIONSHIPS: Final = Table[EvidenceRow](
         "recorded_at": "commit.decided_at",
     },
 )
-RELATIONSHIP_EVIDENCE: Final = Table[EvidenceRow](
+RELATIONSHIP_EVIDENCE: Final = Table[rows.EvidenceRow](
     "relationship_evidence",
     {
         **_own("relation_id", "told_by"),
@@ -300,7 +284,7 @@ RELATIONSHIP_EVIDENCE: Final = Table[EvidenceRow](
         "ended_at": lambda row: getattr(row.event, "ended_at", None),
     },
 )
-ENTITY_CHANGES: Final = Table[EntityChangeRow](
+ENTITY_CHANGES: Final = Table[rows.EntityChangeRow](
     "entity_changes",
     {
         **_PLACE,
