@@ -377,7 +377,6 @@ class Command(Versioned):
 
 
 def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
-    """The facts that a command names."""
     match payload:
         case Update(edits=edits):
             return tuple(edit.fact_id for edit in edits)

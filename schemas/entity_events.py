@@ -154,7 +154,6 @@ class EntityDecisionUndone(EntityChange):
 
     @property
     def original_id(self) -> UUID:
-        """The change that it is about."""
         return self.reinstated or self.undone
 
 

@@ -46,7 +46,6 @@ class Event(Record):
 
     @property
     def new_fact(self) -> NewFact | None:
-        """The fact that the event adds."""
         fact: NewFact | None = getattr(self, "fact", None)
         return fact
 

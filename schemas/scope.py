@@ -65,7 +65,6 @@ class Scope(Record):
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns of a row by their names."""
         return {name: getattr(self, name) or "" for name in SCOPE_FIELDS}
 
     @classmethod

@@ -108,7 +108,6 @@ class Diff:
 
     @property
     def in_order(self) -> list[tuple[ChangeKind, Change]]:
-        """All changes with their kinds, in the order of time."""
         changes = [(kind, change) for kind in CHANGE_KINDS for change in getattr(self, kind)]
         return sorted(changes, key=lambda change: change[1].at)
 

@@ -133,7 +133,6 @@ class OverwriteCounts:
 
     @property
     def results(self) -> dict[str, int]:
-        """How many of them have each result."""
         return {result: getattr(self, result) for result in _RESULTS}
 
     @property

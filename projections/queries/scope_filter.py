@@ -136,7 +136,6 @@ class ScopeFilter:
 
     @classmethod
     def of_scope(cls, scope: Scope) -> Self:
-        """The rows of this one scope."""
         return cls(**{name: getattr(scope, name) for name in SCOPE_FIELDS})
 
     @classmethod

@@ -320,7 +320,6 @@ def shared_calls(commit: Commit) -> tuple[TracedCall, ...]:
 
 
 def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
-    """The decision behind one event."""
     decision, said = event.decision, event.words
     return TracedDecision(
         event=event.event,
