@@ -1,6 +1,6 @@
 """The facts and the profile of a scope, now or as of a time; counts of facts, and their export as JSON lines."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from operator import itemgetter
@@ -122,23 +122,15 @@ def check_exact(scope: ScopeFilter) -> None:
 
 def with_upcoming(stored: Profile, at: datetime) -> Profile:
     """The entries that have not ended at `at`; those that begin later are in `upcoming`, the earliest first."""
-    valid = {
-        name: [
-            one
-            for one in getattr(stored, name)
-            if one["valid_until"] is None or datetime.fromisoformat(one["valid_until"]) > at
-        ]
-        for name in FACT_SECTIONS
-    }
-    upcoming = [one for entries in valid.values() for one in entries if _begins_later(one, at)]
-    present: dict[str, Any] = {
-        name: [one for one in entries if not _begins_later(one, at)] for name, entries in valid.items()
-    }
+    upcoming: list[dict[str, Any]] = []
+    present: dict[str, Any] = {}
+    for name in FACT_SECTIONS:
+        ends = [(one, one["valid_until"]) for one in getattr(stored, name)]
+        valid = [one for one, end in ends if end is None or datetime.fromisoformat(end) > at]
+        later = [one for one in valid if datetime.fromisoformat(one["at"]) > at]
+        present[name] = [one for one in valid if one not in later]
+        upcoming += later
     return replace(stored, **present, upcoming=sorted(upcoming, key=itemgetter("at", "fact_id")))
-
-
-def _begins_later(entry: Mapping[str, Any], at: datetime) -> bool:
-    return datetime.fromisoformat(entry["at"]) > at
 
 
 async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:

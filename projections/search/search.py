@@ -427,7 +427,32 @@ async def search(
     Raises `QueryError` for a text without any character, or scopes that cannot be searched together.
     """
     scopes = checked_scopes(scope)
-    parameters = {**scope_parameters(scopes), **_parameters(text, vector, options, at)}
+    believed_at, true_at = options.times(at)
+    parameters = {
+        **scope_parameters(scopes),
+        **{f"{name}_weight": weight for name, weight in options.shares.items()},
+        "text": storable_question(text),
+        "at": true_at,
+        "believed_at": believed_at,
+        "states": list(options.states) if options.states else None,
+        "period_from": options.period[0] if options.period else None,
+        "period_to": options.period[1] if options.period else None,
+        "only_period": options.only_period,
+        "vector": vector,
+        "model": vector.model if vector else None,
+        "dimensions": vector.dimensions if vector else None,
+        "threshold": options.threshold or 0.0,
+        "fusion": options.fusion,
+        "rrf_k": options.rrf_k,
+        "half_life_days": options.half_life_days,
+        "candidates": max(MIN_CANDIDATES, CANDIDATES_PER_HIT * options.limit),
+        "max_words": MAX_QUERY_WORDS,
+        "field_weights": list(FIELD_WEIGHTS),
+        "top_k": options.limit,
+        "neighbours": options.neighbours,
+        "ranked": 2 * options.limit,
+        "per_matter": options.per_matter,
+    }
     # Facts are found by a scan or by indexes, in turn until a statement answers; None is a scan in any case. The third
     # one is for a scope that has lost its indexes between the first two.
     may_be_indexed = len(scopes) == 1 and scopes[0].is_exact and not options.narrows
@@ -450,34 +475,6 @@ def checked_scopes(scope: ScopeFilter | Sequence[ScopeFilter]) -> tuple[ScopeFil
     if len(scopes) > 1 and not all(one.is_exact for one in scopes):
         raise QueryError("one of several scopes has a wildcard: name each id, or leave it out, instead of '*'")
     return scopes
-
-
-def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: datetime) -> dict[str, Any]:
-    believed_at, at = options.times(now)
-    return {
-        **{f"{name}_weight": weight for name, weight in options.shares.items()},
-        "text": storable_question(text),
-        "at": at,
-        "believed_at": believed_at,
-        "states": list(options.states) if options.states else None,
-        "period_from": options.period[0] if options.period else None,
-        "period_to": options.period[1] if options.period else None,
-        "only_period": options.only_period,
-        "vector": vector,
-        "model": vector.model if vector else None,
-        "dimensions": vector.dimensions if vector else None,
-        "threshold": options.threshold or 0.0,
-        "fusion": options.fusion,
-        "rrf_k": options.rrf_k,
-        "half_life_days": options.half_life_days,
-        "candidates": max(MIN_CANDIDATES, CANDIDATES_PER_HIT * options.limit),
-        "max_words": MAX_QUERY_WORDS,
-        "field_weights": list(FIELD_WEIGHTS),
-        "top_k": options.limit,
-        "neighbours": options.neighbours,
-        "ranked": 2 * options.limit,
-        "per_matter": options.per_matter,
-    }
 
 
 _SCORE_COLUMNS: Final = tuple(one.name for one in fields(Score) if one.name != "mode")
