@@ -15,16 +15,13 @@ from mnemolog.schemas.provenance import Decision
 
 
 class EntityEvent(Record):
-    """An event about entities; the ordinals go on after the events about facts."""
+    """An event about entities; the ordinals go on after the events about facts.
+
+    What it names is read from its fields `entity_id`, `named`, `facts`, `proposal` and `alias`.
+    """
 
     event_id: UUID
     ordinal: Count
-
-
-class EntityChange(EntityEvent):
-    """What all of them have in common; it is read from their fields `entity_id`, `named`, `facts` and `alias`."""
-
-    decision: Decision
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
@@ -36,6 +33,18 @@ class EntityChange(EntityEvent):
     def fact_ids(self) -> tuple[UUID, ...]:
         facts: tuple[UUID, ...] = getattr(self, "facts", ())
         return facts
+
+    @property
+    def change_ids(self) -> tuple[UUID, ...]:
+        """The earlier changes that it settles or takes back."""
+        proposal: UUID | None = getattr(self, "proposal", None)
+        return () if proposal is None else (proposal,)
+
+
+class EntityChange(EntityEvent):
+    """What a person, a policy or a rule changed, and why."""
+
+    decision: Decision
 
     @property
     def aliases(self) -> tuple[entities.Alias, ...]:
@@ -153,6 +162,10 @@ class EntityDecisionUndone(EntityChange):
     named: Annotated[tuple[UUID, ...], Field(min_length=1)]
 
     @property
+    def change_ids(self) -> tuple[UUID, ...]:
+        return (self.original_id,)
+
+    @property
     def original_id(self) -> UUID:
         return self.reinstated or self.undone
 
@@ -203,6 +216,14 @@ class FactLinked(EntityEvent):
     fact_id: UUID
     links: Annotated[tuple[entities.EntityLink, ...], Field(min_length=1, max_length=entities.MAX_LINKS)]
 
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return tuple(link.entity_id for link in self.links)
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        return (self.fact_id,)
+
 
 class RelationEvent(EntityEvent):
     """What the fact `fact_id` says of `predicate`, which the object is to the subject; `inverse` is the way back."""
@@ -212,6 +233,14 @@ class RelationEvent(EntityEvent):
     predicate: entities.PredicateName
     object_id: UUID
     inverse: entities.PredicateName | None = None
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.subject_id, self.object_id)
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        return (self.fact_id,)
 
 
 class RelationStated(RelationEvent):

@@ -1,6 +1,6 @@
 """Which events about entities are applied, and the rows that they make (pure)."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -136,35 +136,17 @@ class EntityFold:
     def _faults(self, event: entity_events.AnyEntityEvent) -> Iterator[str]:
         """What the event names that is not known in its scope, and what it makes that is known already."""
         made: UUID | None = None
-        changes: list[UUID] = []
-        entities: Iterable[UUID] = ()
-        facts: Iterable[UUID] = ()
         match event:
-            case entity_events.EntityRegistered(entity_id=made):
+            case entity_events.EntityRegistered(entity_id=made) | entity_events.EntitySplit(new_id=made):
                 pass
-            case entity_events.EntityAliasAdded(entity_id=entity_id):
-                entities = (entity_id,)
-            case entity_events.FactLinked():
-                facts, entities = (event.fact_id,), (link.entity_id for link in event.links)
-            case entity_events.RelationStated() | entity_events.RelationEnded():
-                facts, entities = (event.fact_id,), (event.subject_id, event.object_id)
-            case entity_events.EntitySplit(entity_id=entity_id, new_id=made):
-                facts, entities = event.fact_ids, (entity_id,)
-            case _:
-                facts, entities = event.fact_ids, event.entity_ids
-        match event:
-            case entity_events.EntityDecisionUndone(original_id=change) | entity_events.MergeRejected(proposal=change):
-                changes = [change]
-            case entity_events.EntitiesMerged(proposal=UUID() as change):
-                changes = [change]
-            case entity_events.RelationStated() | entity_events.RelationEnded() if event.subject_id == event.object_id:
+            case entity_events.RelationEvent() if event.subject_id == event.object_id:
                 yield f"a relation of the entity {event.subject_id} to itself"
         if made is not None and self._scope_of(made) is not None:
             yield f"the entity {made} is known already"
         here = scope_columns(self.commit.scope)
-        unknown = [f"change {change}" for change in changes if self._scope_of(change) != here]
-        unknown += [f"entity {entity_id}" for entity_id in entities if self._scope_of(entity_id) != here]
-        unknown += [f"fact {one}" for one in facts if (known := self.fact(one)) is None or known.scope != here]
+        unknown = [f"change {change}" for change in event.change_ids if self._scope_of(change) != here]
+        unknown += [f"entity {one}" for one in event.entity_ids if one != made and self._scope_of(one) != here]
+        unknown += [f"fact {one}" for one in event.fact_ids if (known := self.fact(one)) is None or known.scope != here]
         yield from (f"the {one} is not known in this scope" for one in unknown)
 
     def _scope_of(self, entity_id: UUID) -> ScopeColumns | None:

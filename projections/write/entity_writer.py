@@ -26,16 +26,10 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import ENTITY_TYPES
 from mnemolog.schemas.entity_events import (
     ENTITY_CHANGE,
-    EntitiesMerged,
-    EntityAliasAdded,
-    EntityChange,
     EntityDecisionUndone,
     EntityRegistered,
     EntitySplit,
     FactLinked,
-    MergeRejected,
-    RelationEnded,
-    RelationStated,
 )
 from mnemolog.schemas.entity_state import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
 from mnemolog.schemas.facts import OPEN_STATUSES
@@ -90,22 +84,9 @@ def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
     named: dict[UUID, None] = {}
     changes: dict[UUID, None] = {}
     for event in (event for commit in commits for event in commit.entity_events):
-        match event:
-            case EntityRegistered():
-                named |= dict.fromkeys((event.entity_id, *event.possible_twins))
-            case EntityAliasAdded():
-                named[event.entity_id] = None
-            case FactLinked():
-                named |= dict.fromkeys(link.entity_id for link in event.links)
-            case RelationStated() | RelationEnded():
-                named |= dict.fromkeys((event.subject_id, event.object_id))
-            case EntityChange():
-                named |= dict.fromkeys(event.entity_ids)
-        match event:
-            case EntityDecisionUndone(original_id=UUID() as change) | EntitiesMerged(proposal=UUID() as change):
-                changes[change] = None
-            case MergeRejected(proposal=change):
-                changes[change] = None
+        twins = event.possible_twins if isinstance(event, EntityRegistered) else ()
+        named |= dict.fromkeys((*event.entity_ids, *twins))
+        changes |= dict.fromkeys(event.change_ids)
     return list(named), list(changes)
 
 

@@ -9,7 +9,6 @@ from mnemolog.projections.write import effects, rows
 from mnemolog.projections.write.entity_fold import EntityFold
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entity_events import EntityChange, FactLinked, RelationEvent
 from mnemolog.schemas.events import DecisionUndone, FactPending, MemoryEvent, PendingRejected, PolicySet
 from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.scope import ScopeColumns, scope_columns
@@ -70,8 +69,7 @@ def fact_ids_of_commits(commits: Iterable[Commit]) -> list[UUID]:
     for commit in commits:
         for event in commit.events:
             named |= dict.fromkeys((*event.named_ids, *(one.fact_id for one in event.moved_ends)))
-        linked = [event.fact_id for event in commit.entity_events if isinstance(event, (FactLinked, RelationEvent))]
-        linked += [one for event in commit.entity_events if isinstance(event, EntityChange) for one in event.fact_ids]
+        linked = [fact_id for event in commit.entity_events for fact_id in event.fact_ids]
         own = {event.new_fact.fact_id for event in commit.events if event.new_fact}
         named |= dict.fromkeys(fact_id for fact_id in linked if fact_id not in own)
     return list(named)
