@@ -27,14 +27,16 @@ def replace_definitions(connection: Connection[Any], schema: str, text: str) -> 
     names = _DEFINED.findall(text)
     try:
         with connection.transaction():
-            made, comments = _statements(text)
+            # A comment names a function without its parameters: one has to be left when it is made.
+            parts = _PART.split(text)
+            comments = [part for part in parts if part.startswith("COMMENT ON ")]
             before = _functions(connection, schema, names)
-            connection.execute(made)
+            connection.execute("".join(part for part in parts if part not in comments).encode())
             untouched = before & _functions(connection, schema, names)
             for oid, _, signature in untouched:
                 _refuse_dependents(connection, [oid])
                 connection.execute(SQL("DROP FUNCTION {}").format(SQL(signature)))
-            connection.execute(comments)
+            connection.execute("".join(comments).encode())
     except _OTHER_COLUMNS:
         objects = connection.execute(_SQL["objects"], {"schema": schema, "names": names}).fetchall()
         _refuse_dependents(connection, [oid for oid, _ in objects])
@@ -44,14 +46,6 @@ def replace_definitions(connection: Connection[Any], schema: str, text: str) -> 
         connection.execute(text.encode())
         for (grant,) in grants:
             connection.execute(grant)
-
-
-def _statements(text: str) -> tuple[bytes, bytes]:
-    """The definitions, and the comments: a comment names a function without its parameters, so one has to be left."""
-    parts = _PART.split(text)
-    definitions = [part for part in parts if not part.startswith("COMMENT ON ")]
-    comments = [part for part in parts if part.startswith("COMMENT ON ")]
-    return "".join(definitions).encode(), "".join(comments).encode()
 
 
 def _functions(connection: Connection[Any], schema: str, names: Sequence[str]) -> set[tuple[int, str, str]]:

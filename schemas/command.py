@@ -386,9 +386,7 @@ def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
             return (fact_id, *targets)
         case Delete() | Confirm() | Reject() | Expire() | Promote() | SplitEntity():
             return payload.fact_ids
-        case DeleteAll() | Undo() | SetPolicy() | Feedback() | EndSession() | Import():
-            return ()
-        case RenameEntity() | AliasEntity() | MergeEntities() | ForgetEntity() | SummariseEntity():
+        case _:
             return ()
 
 

@@ -83,11 +83,7 @@ class InvalidArgumentError(MnemologError, ValueError):
     """An argument of a method is not valid; the message names it and what it should be. Nothing was done."""
 
 
-class SchemaError(MnemologError, ValueError):
-    """Base of every error of this package."""
-
-
-class InvalidRecordError(SchemaError):
+class InvalidRecordError(MnemologError, ValueError):
     """The bytes are not a valid record of the expected kind; `detail` names field and fault."""
 
     def __init__(self, kind: str, detail: str) -> None:
@@ -96,7 +92,7 @@ class InvalidRecordError(SchemaError):
         self.detail = detail
 
 
-class UnsupportedVersionError(SchemaError):
+class UnsupportedVersionError(MnemologError, ValueError):
     """The record was written by a newer version of Mnemolog than this one."""
 
     def __init__(self, kind: str, found: object, known: int) -> None:
