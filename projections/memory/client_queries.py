@@ -48,10 +48,8 @@ class ClientQuery:
         return SQL(self._with_parameters(text.as_string(), function).rstrip(";"))
 
     def _with_parameters(self, text: str, function: str) -> str:
-        def expression(found: re.Match[str]) -> str:
-            return self.parameters.get(found[1], f"{function}.{found[1]}")
-
-        return _PARAMETER.sub(expression, text).replace("%%", "%")
+        filled = _PARAMETER.sub(lambda place: self.parameters.get(place[1], f"{function}.{place[1]}"), text)
+        return filled.replace("%%", "%")
 
 
 def fact_columns(*, ids: str = "f", state: str = "f", at: SQL = NOW) -> Composable:

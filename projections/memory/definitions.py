@@ -36,7 +36,14 @@ def ensure_memory_schema(connection: Connection[Any]) -> None:
     Runs in the caller's transaction. Raises `SchemaInUseError` where objects of others would be lost by that, and
     `MemorySchemaRefusedError` where the schema is another application's.
     """
-    text = "\n".join(f"{one.as_string()};" for one in statements())
+    functions = [
+        _composed(
+            name, {place: query.body_in(name) for place, query in found.items()} | {"scope": scope_condition(name)}
+        )
+        for name, found in CLIENT_QUERIES.items()
+    ]
+    made = [*map(_composed, _VIEWS_AND_HELPERS), *functions, _SQL["column_comments"]]
+    text = "\n".join(f"{one.as_string()};" for one in made)
     comment = f"{_ABOUT} {hashlib.sha256(text.encode()).hexdigest()}."
     (found,) = connection.execute("SELECT obj_description(to_regnamespace('memory'), 'pg_namespace')").fetchone() or (
         None,
@@ -50,18 +57,6 @@ def ensure_memory_schema(connection: Connection[Any]) -> None:
     connection.execute("CREATE SCHEMA IF NOT EXISTS memory")
     replace_definitions(connection, MEMORY_SCHEMA, text)
     connection.execute(SQL("COMMENT ON SCHEMA memory IS {}").format(Literal(comment)))
-
-
-def statements() -> list[SQL]:
-    """Make all views and functions, or bring them up to date; in this order."""
-    helpers = [_composed(name) for name in _VIEWS_AND_HELPERS]
-    functions = [
-        _composed(
-            name, {place: query.body_in(name) for place, query in found.items()} | {"scope": scope_condition(name)}
-        )
-        for name, found in CLIENT_QUERIES.items()
-    ]
-    return [*helpers, *functions, _SQL["column_comments"]]
 
 
 def _composed(name: str, more: Mapping[str, Composable] = _NOTHING) -> SQL:

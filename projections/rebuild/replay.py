@@ -12,6 +12,7 @@ import psycopg
 
 from mnemolog.projections.database import LIVE_SCHEMA, Pool, RowConnection, open_pool
 from mnemolog.projections.errors import LogGapError, LogTooShortError
+from mnemolog.projections.faults import fault_of
 from mnemolog.projections.rebuild.connections import RowReader, open_row_reader
 from mnemolog.projections.rebuild.log_copy import LogCopyVerifier
 from mnemolog.projections.sql import queries
@@ -156,7 +157,7 @@ class Replayer:
                 try:
                     await self._fold(partition, batch)
                 except (psycopg.Error, OverflowError) as error:
-                    if not projector.may_be_one_records_fault(error):
+                    if fault_of(error) not in ("record", "slow"):
                         raise
                     # It finds the record that cannot be stored.
                     await projector.project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)

@@ -55,11 +55,8 @@ def required_statuses(event: events.MemoryEvent, fact_id: UUID) -> frozenset[Fac
             return OPEN_STATUSES
 
 
-def initial_state(event: events.MemoryEvent, moment: CommitTimes) -> tuple[NewFact, TimedFactState] | None:
-    """The fact that an event adds with its first state, or None."""
-    fact = event.new_fact
-    if fact is None:
-        return None
+def initial_state(event: events.MemoryEvent, fact: NewFact, moment: CommitTimes) -> TimedFactState:
+    """The first state of the fact that an event adds."""
     at = moment.decided_at
     state = TimedFactState(confidence=fact.confidence, true_from=fact.true_from, believed_from=at, state_since=at)
     match event:
@@ -69,7 +66,7 @@ def initial_state(event: events.MemoryEvent, moment: CommitTimes) -> tuple[NewFa
             state = _close(state, "superseded", ended_at, event.ended_by, moment)
         case events.FactAdded(unresolved=True):
             state = replace(state, unresolved=True)
-    return fact, state
+    return state
 
 
 def states_after(

@@ -257,10 +257,10 @@ class _CommitFold:
         return rows.FormerStateRow(fact_id=fact_id, event_id=event.event_id, state=before, until=since)
 
     def _new_fact_row(self, event: MemoryEvent, sound: effects.FactStates, *, stale: bool) -> rows.FactRow | None:
-        new = effects.initial_state(event, self._times)
-        if new is None:
+        fact = event.new_fact
+        if fact is None:
             return None
-        fact, state = new
+        state = effects.initial_state(event, fact, self._times)
         if event.moved_ends:
             own_end = next((moved for moved in event.moved_ends if moved.fact_id == fact.fact_id), None)
             state = effects.state_with_own_end(state, own_end, self._times)

@@ -137,11 +137,6 @@ async def project_batch(
     return await _BatchWriter(connection, write_rows).write(parsed)
 
 
-def may_be_one_records_fault(error: BaseException) -> bool:
-    """Whether a part of the batch may succeed where the whole failed."""
-    return fault_of(error) in ("record", "slow")
-
-
 def parse_records(partition: int, records: Sequence[LogRecord]) -> list[ParsedRecord]:
     """Records of a partition with their commits. Raises UnsupportedVersionError."""
     return [
@@ -177,7 +172,7 @@ class _BatchWriter:
         try:
             result = await _project_in_transaction(self.connection, readings, self.write_rows)
         except (psycopg.Error, OverflowError) as error:
-            if not may_be_one_records_fault(error):
+            if fault_of(error) not in ("record", "slow"):  # then no part of the batch succeeds either
                 raise
             if len(readings) == 1:
                 return await self._end_single(readings[0], error)
