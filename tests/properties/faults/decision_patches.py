@@ -6,9 +6,10 @@ from typing import Any
 from psycopg.sql import SQL
 
 from mnemolog.projections.queries import facts as profiles
+from mnemolog.schemas.facts import Original
 from mnemolog.streams import ends
 from mnemolog.streams.llm import evidence, shared_prompt
-from mnemolog.streams.resolution import classify, decide, events, guards, later_ends, overwrites
+from mnemolog.streams.resolution import classify, decide, events, guards, verdicts
 from mnemolog.streams.resolution.events import EventBuilder
 from mnemolog.streams.stages import promote
 from mnemolog.streams.text import differences
@@ -25,7 +26,7 @@ def _unguarded(guard: str, *verdicts: str) -> list[tuple[Any, str, Any]]:
         found = guards.clear(verdict, targets, *rest, **more)
         return _cleared(targets) if found == guard and verdict in verdicts else found
 
-    return [(module, "clear", clear) for module in (events, later_ends)]
+    return [(module, "clear", clear) for module in (events, decide)]
 
 
 @fault(
@@ -46,8 +47,8 @@ def stays_end_lasting_values() -> PatchedPlaces:
     f"{UNIT}decide.py::test_what_is_said_of_one_neither_repeats_nor_ends_a_fact_about_another",
 )
 def an_end_of_one_ends_another() -> PatchedPlaces:
-    of_one = decide._OF_ONE_SUBJECT - {"RETRACT"}
-    return [(decide, "_OF_ONE_SUBJECT", of_one), *_unguarded("other_subject", "RETRACT")]
+    of_one = verdicts._OF_ONE_SUBJECT - {"RETRACT"}
+    return [(verdicts, "_OF_ONE_SUBJECT", of_one), *_unguarded("other_subject", "RETRACT")]
 
 
 @fault(
@@ -58,7 +59,7 @@ def anything_confirms() -> PatchedPlaces:
     def clear_held(case: Any, *_: Any) -> Any:
         return "human_word" if case.needs_human else guards.Cleared(case.targets, key=guards._KEY)
 
-    return [(module, "clear_held", clear_held) for module in (events, overwrites) if hasattr(module, "clear_held")]
+    return [(module, "clear_held", clear_held) for module in (events, verdicts) if hasattr(module, "clear_held")]
 
 
 @fault(
@@ -81,13 +82,10 @@ def merges_lose_announced_ends() -> PatchedPlaces:
     f"{DECISIONS}promotions.py::test_a_human_s_word_of_a_run_is_guarded_from_another_turn_of_the_run",
 )
 def a_promoted_human_word_is_ordinary() -> PatchedPlaces:
-    right = promote._statement
+    def ordinary(**given: Any) -> Original:
+        return Original(**given | {"authority": "extracted"})
 
-    def ordinary(*given: Any) -> Any:
-        found: Any = right(*given)
-        return found.model_copy(update={"original": found.original.model_copy(update={"authority": "extracted"})})
-
-    return [(promote, "_statement", ordinary)]
+    return [(promote, "Original", ordinary)]
 
 
 @fault(
@@ -120,14 +118,14 @@ def a_turn_confirms_twice() -> PatchedPlaces:
 
 @fault("statements of ends end nothing", f"{UNIT}decide.py::test_a_verdict_is_applied_to_all_its_targets")
 def ends_end_nothing() -> PatchedPlaces:
-    right = decide._apply_llm_decision
+    right = verdicts._apply_llm_decision
 
     def beside(builder: EventBuilder, decision: Any) -> Any:
         if decision.reply.verdict in ("RETRACT", "EXPIRE"):
             return (builder.added(builder.decision("model", decision.reply.reason, decision)),)
         return right(builder, decision)
 
-    return [(decide, "_apply_llm_decision", beside), (later_ends, "_effective", lambda *_: iter(()))]
+    return [(verdicts, "_apply_llm_decision", beside), (decide, "guarded_ends", lambda *_: ([], []))]
 
 
 @fault(
@@ -165,8 +163,8 @@ def capitals_of_names_do_not_count() -> PatchedPlaces:
     f"{UNIT}clearance.py::test_each_guard_stands_on_each_way",
 )
 def later_ends_look_at_no_subject() -> PatchedPlaces:
-    related = (later_ends, "relate_subjects", lambda *_: "same")
-    return [related, *(place for place in _unguarded("other_subject", "RETRACT", "EXPIRE") if place[0] is later_ends)]
+    related = (decide, "relate_subjects", lambda *_: "same")
+    return [related, *(place for place in _unguarded("other_subject", "RETRACT", "EXPIRE") if place[0] is decide)]
 
 
 @fault(

@@ -18,10 +18,10 @@ from mnemolog.streams import ends as end_rules
 from mnemolog.streams.commands import handler
 from mnemolog.streams.entities import subjects as subject_relations
 from mnemolog.streams.llm import reply_checks, resolve_prompt
-from mnemolog.streams.resolution import classify, decide, turn
+from mnemolog.streams.resolution import classify, turn, verdicts
 from mnemolog.streams.resolution import events as repetitions
 from mnemolog.streams.resolution.events import EventBuilder
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.stages import extract
 from mnemolog.streams.stages import extract as echo_filter
 from mnemolog.streams.stages.extract import ParsedSource
@@ -130,7 +130,7 @@ def stale_pending() -> PatchedPlaces:
 
     return [
         (HeldOverwriteCloser, "__call__", unclosed),
-        (turn, "_without_closed_overwrites", lambda turn, _: turn),
+        (turn, "without_candidates", lambda turn, _: turn),
         (repetitions, "confirm_pending", undoubted),
     ]
 
@@ -290,7 +290,7 @@ def late_repeats_move_no_beginning() -> PatchedPlaces:
     f"{DECISIONS}held_overwrites.py::test_an_older_statement_does_not_replace_a_newer_pending_one",
 )
 def older_ends_newer_pending() -> PatchedPlaces:
-    return [(decide, "_is_newer_pending", lambda *_: False)]
+    return [(verdicts, "is_late_news", lambda *_: False)]
 
 
 @fault(
