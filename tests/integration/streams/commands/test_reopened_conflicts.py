@@ -13,9 +13,10 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 pytestmark = pytest.mark.postgres
 
 MINE = ScopeFilter.of_scope(ALICE)
+KNOWN_ROME = added("Lives in Rome.", key="home_city", value="Rome", single_valued=True)
 KNOWN = commit(
     "t1",
-    added("Lives in Rome.", key="home_city", value="Rome", single_valued=True),
+    KNOWN_ROME,
     added("Tom lives in Lima.", key="home_city", value="Lima", subject="Tom", single_valued=True),
 )
 ROME = fact_id_at(KNOWN)
@@ -73,7 +74,7 @@ async def test_one_that_was_told_again_in_between_is_no_question(
     db: ProjectedDatabase, order: CommandPayload, again: str
 ) -> None:
     harness = CommandHarness(db)
-    await db.apply(KNOWN)
+    await db.apply(commit("t1", KNOWN_ROME))
     await harness.execute("c1", order, at=day(1))
     told = commit("t2", added(again, key="home_city", value="Rome", single_valued=True), at=day(2))
     await db.apply(told)
