@@ -119,7 +119,7 @@ SCENES: Final = (
     ),
     Scene(SINGLE, ("detail",), (Beat(0), Beat(1, "change", 1), Beat(2, details=(0,), value=1))),
     Scene(EVERY, ("plan",), (Beat(0), Beat(0.1, "announcement", until=0))),  # the end of this very day
-    Scene(SINGLE, (), (Beat(0, "correction", 1, slip=0),)),
+    Scene(SINGLE, ("immutable",), (Beat(0, "correction", 1, slip=0, marks="immutable"),)),
     Scene(SINGLE, ("immutable",), (Beat(0, marks="immutable"), Beat(1, "correction", 2, slip=1))),
     Scene(EVERY, ("plan", "detail"), (Beat(0), Beat(1, "announcement", until=15), Beat(2, details=(0,)))),
     Scene(  # only the key finds what is known of what was merged
