@@ -103,7 +103,8 @@ class PerfectReader:
     def _decisions(self, task: NumberedConflicts, said: set[str], attempt: int) -> Iterable[JsonObject]:
         used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
-            verdict, targets = best_verdict(conflict, used, ended, greedy=self.greedy)
+            is_last = conflict is task.conflicts[-1]  # what it takes for another's it uses up
+            verdict, targets = best_verdict(conflict, used, ended, greedy=self.greedy and is_last)
             may_be_two = attempt and verdict == "KEEP" and conflict.fact.subject in CALLED
             is_known = conflict.fact.text not in said and not self.greedy_late
             if self.greedy and (is_known or may_be_two):  # or people who are one now

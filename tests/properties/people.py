@@ -453,5 +453,7 @@ def _promote(run: People, told: list[Told], order: Order) -> None:
             parts = (next((name.key for name in names if name.is_tie == is_tie), "") for is_tie in (True, False))
             turn = replace(one.step, in_run=False, arrives=order.arrives)
             said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, here.get(head))
+            if {*(said.proposed or ())} & {*here.values()}:
+                said.proposed = None  # nobody is asked about two that one command brings
             told.append(said)
             here[head] = said.whose
