@@ -10,7 +10,7 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.llm.evidence import with_questions
-from mnemolog.streams.llm.extract_reply import value_entities, value_relations
+from mnemolog.streams.llm.extract_reply import names_of_value
 from mnemolog.streams.offline import sentences as read
 from mnemolog.streams.offline.names import sentence_entities
 from mnemolog.streams.offline.sentences import WORDS, Sentence, plain
@@ -90,7 +90,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, statements: Sequence[SlotS
     is_over = bool(acts) or (is_english and bool(WORDS["ended"].search(words)))
     certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "explicit"
     ended = [(min(one.keys), one.value) for one in acts if one.act == "ends" and len(one.keys) == 1]
-    over = [one for key, value in ended for one in value_relations(key, value, speaker)]
+    over = [one for key, value in ended for one in names_of_value(key, value, speaker)[1]]
     named = sentence_entities(words, speaker) if is_english else ()
     missing = {one.object for one in over} - {one.name for one in named}
     text = f"{speaker}: {noted(said, times)}"
@@ -115,6 +115,7 @@ def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> Extra
     """The value of a slot in the words of the registry. A home that is only stated may be a part of another one."""
     value, act = statement.value, statement.act
     written = {field: form.format(s=kept.subject, v=value, key=key) for field, form in SLOTS[key].items()}
+    entities, relations = names_of_value(key, value, kept.subject)
     fields = {
         "key": key,
         "value": value,
@@ -123,7 +124,7 @@ def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> Extra
         "certainty": "weak" if act == "suggests" else "strong" if (act, key) == ("states", "home_city") else "explicit",
         "action_hint": "update" if act == "changes" else "new",
         "valid_until": None,
-        "entities": value_entities(key, value, kept.subject),
-        "relations": value_relations(key, value, kept.subject),
+        "entities": entities,
+        "relations": relations,
     }
     return kept.model_copy(update=written | fields)
