@@ -3,40 +3,23 @@
 How names are shown, and which answers are accepted. The question about facts alone is in `resolve_prompt`.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
 from typing import Final
 from uuid import UUID
 
-from mnemolog.schemas.entities import MAX_NAME_REASON, AnsweredName, KnownEntity
+from mnemolog.schemas.entities import AnsweredName, KnownEntity
 from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
-from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
-from mnemolog.streams.llm.ask import (
-    Line,
-    ParsedReply,
-    ReadingContext,
-    ReplyModel,
-    WholeNumber,
-    first_complaints,
-    one_line,
-    quoted,
-    read_reply,
-    shortened,
-)
-from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, TaskPrompt
+from mnemolog.streams.llm.ask import ParsedReply, first_complaints, one_line, quoted
+from mnemolog.streams.llm.ports import ChatMessage, NumberedConflicts, TaskPrompt
+from mnemolog.streams.llm.reply_checks import ParsedDecision, targets_of
 from mnemolog.streams.llm.resolve_prompt import (
     PROMPT_VERSION,
     SYSTEM,
-    ParsedDecision,
-    ReplyDecision,
     answers_schema,
     conflicts_text,
-    pairs_of,
-    parse_answers_about_facts,
-    parse_decisions,
     parse_resolution,
     read_answers,
     resolution_prompt,
@@ -147,20 +130,6 @@ name's list, with 0 to facts about all of them, the answer is "both".
 """
 
 
-class _NameAnswer(ReplyModel):
-    name: WholeNumber
-    reason: Line = ""
-    entity: WholeNumber
-
-
-class _Names(ReplyModel):
-    names: tuple[_NameAnswer, ...]
-
-
-class _NameDecisions(_Names):
-    decisions: tuple[ReplyDecision, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedAnswers:
     """What a reply says of the conflicts of a turn and of its names, each in the order of their numbers."""
@@ -194,49 +163,36 @@ def question_prompt(
 def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAnswers]:
     """One decision for each conflict, as `parse_resolution` reads them, and one answer for each name.
 
-    Where answers about names are at fault, no name is found. A decision that contradicts an answer becomes an ADD.
+    Where an answer about a name is missing or at fault, no name is found. A decision that contradicts an answer becomes
+    an ADD.
     """
-    if not subject.doubtful_names:
-        parsed = parse_resolution(text, subject)
-        value = None if parsed.value is None else ParsedAnswers(decisions=parsed.value)
-        return ParsedReply(value=value, complaints=parsed.complaints)
-    answers = read_answers(text, (*(f"M{number}" for number in _choices(subject)), *pairs_of(subject)))
-    if answers:
-        said = [
-            _NameAnswer(name=number, entity=int(answer), reason="answered")
-            for number in _choices(subject)
-            if (answer := str(answers.get(f"M{number}"))).isdecimal()
-        ]
-        decided = parse_answers_about_facts(answers, subject)
-    else:
-        form: type[_Names] = _NameDecisions if subject.conflicts else _Names
-        reply = read_reply(form, text, ReadingContext(subject.said_at.tzinfo or UTC))
-        if isinstance(reply, tuple):
-            return ParsedReply(complaints=reply)
-        said = list(reply.names)
-        decided = parse_decisions(reply.decisions if isinstance(reply, _NameDecisions) else (), subject)
-    faults = tuple(_name_faults(said, subject))
-    if decided.value is None:
+    decided, choices = parse_resolution(text, subject), _choices(subject)
+    answers = read_answers(text, [f"M{number}" for number in choices])
+    said = {number: str(answers.get(f"M{number}", "")) for number in choices}
+    faults = [
+        f"M{number} has no answer"
+        if not answer.isdecimal()
+        else f"M{number}: E{answer} is not among those that it may be ({', '.join(f'E{label}' for label in choices[number])}), nor is it 0"
+        for number, answer in said.items()
+        if not answer.isdecimal() or int(answer) not in (0, *choices[number])
+    ]
+    if decided.value is None or (faults and not answers and not subject.conflicts):
         return ParsedReply(complaints=first_complaints((*decided.complaints, *faults)))
-    if faults:
-        names = no_answers(subject)
-    else:
+    names = no_answers(subject)
+    if not faults:
         entities = {label: entity_id for entity_id, label in entity_labels(subject.doubtful_names).items()}
         names = tuple(
-            _answer(name, entities.get(answer.entity), answer.reason)
-            for name, answer in zip(subject.doubtful_names, sorted(said, key=lambda one: one.name), strict=True)
+            _answer(name, entities.get(int(said[number])), "answered")
+            for number, name in enumerate(subject.doubtful_names, 1)
         )
     contradictions = set(_contradictions(decided.value, names, subject))
-    decisions = []
-    for decision in decided.value:
-        if decision.number in contradictions:  # the new fact stands beside what is known
-            reason = f"about another one than the known fact, so it ends nothing: {decision.reason}"
-            decisions.append(
-                replace(decision, verdict="ADD", targets=(), text=None, search_text=None, ended_at=None, reason=reason)
-            )
-        else:
-            decisions.append(decision)
-    return ParsedReply(value=ParsedAnswers(decisions=tuple(decisions), names=names), notes=faults)
+    decisions = (
+        one.but("ADD", targets=(), reason=f"about another one than the known fact, so it ends nothing: {one.reason}")
+        if one.number in contradictions  # the new fact stands beside what is known
+        else one
+        for one in decided.value
+    )
+    return ParsedReply(value=ParsedAnswers(decisions=tuple(decisions), names=names), notes=tuple(faults))
 
 
 def _choices(subject: NumberedConflicts) -> dict[int, list[int]]:
@@ -254,46 +210,29 @@ def no_answers(subject: NumberedConflicts) -> tuple[AnsweredName, ...]:
 
 def _answer(name: DoubtfulName, entity_id: UUID | None, reason: str) -> AnsweredName:
     twins = tuple(twin.entity_id for twin in name.twins)
-    shown = shortened(one_line(reason), MAX_NAME_REASON)
-    return AnsweredName(name=name.name, twins=twins, entity_id=entity_id, reason=shown)
-
-
-def _name_faults(said: Sequence[_NameAnswer], subject: NumberedConflicts) -> Iterator[str]:
-    choices, answered = _choices(subject), Counter(answer.name for answer in said)
-    for number in sorted({*choices, *answered}):
-        if number not in choices:
-            yield f"there is no name M{number}"
-        elif answered[number] != 1:
-            yield f"M{number} has {answered[number]} answers: give exactly one"
-    for answer in said:
-        allowed = choices.get(answer.name)
-        if allowed is not None and answer.entity not in (0, *allowed):
-            listed = ", ".join(f"E{label}" for label in allowed)
-            yield f"M{answer.name}: E{answer.entity} is not among those that it may be ({listed}), nor is it 0"
+    return AnsweredName(name=name.name, twins=twins, entity_id=entity_id, reason=reason)
 
 
 def _contradictions(
     decisions: Sequence[ParsedDecision], answers: Sequence[AnsweredName], subject: NumberedConflicts
 ) -> Iterator[int]:
-    """The numbers of the decisions that change or repeat facts about another entity than their subject is."""
-    conflicts = {conflict.number: conflict for conflict in subject.conflicts}
-    for decision in decisions:
-        new, known = _compared(decision, conflicts[decision.number])
-        for name, answer in zip(subject.doubtful_names, answers, strict=True):
-            others = (twin for twin in name.twins if twin.entity_id != answer.entity_id)
-            of_other = [twin for twin in others if known.intersection(twin.subject_of)]
-            if of_other and any((fact.text, fact.subject) in new for fact in name.about):
-                yield decision.number
-
-
-def _compared(decision: ParsedDecision, conflict: NumberedConflict) -> tuple[set[tuple[str, str | None]], set[UUID]]:
-    """What the turn says, by text and subject, and the known facts that a decision lets change or repeat each other.
+    """The numbers of the decisions that change or repeat facts about another entity than their subject is.
 
     Where a known fact states the end of what the turn says, it stands in the place of the new fact.
     """
-    if decision.verdict not in _FORBIDDEN:
-        return set(), set()
-    targets = [known for label, known in conflict.candidates if label in decision.targets]
-    if conflict.reconsidered_fact_id is not None:
-        return {(known.text, known.subject) for known in targets}, {conflict.reconsidered_fact_id}
-    return {(conflict.fact.text, conflict.fact.subject)}, {known.fact_id for known in targets}
+    conflicts = {conflict.number: conflict for conflict in subject.conflicts}
+    for decision in decisions:
+        conflict = conflicts[decision.number]
+        if decision.verdict not in _FORBIDDEN:
+            continue
+        new: Sequence[ExtractedFact | Candidate] = [conflict.fact]
+        known = [one for _, one in targets_of(decision, conflict)]
+        known_ids = {one.fact_id for one in known}
+        if conflict.reconsidered_fact_id is not None:
+            new, known_ids = known, {conflict.reconsidered_fact_id}
+        said = {(one.text, one.subject) for one in new}
+        for name, answer in zip(subject.doubtful_names, answers, strict=True):
+            others = (twin for twin in name.twins if twin.entity_id != answer.entity_id)
+            of_other = [twin for twin in others if known_ids.intersection(twin.subject_of)]
+            if of_other and any((fact.text, fact.subject) in said for fact in name.about):
+                yield decision.number

@@ -48,8 +48,7 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
         if verdict in OVERWRITE_OF_VERDICT and _may_be_another(conflict, targets):
             verdict, reason, targets = "ADD", "may end one of several: all are kept", []
         taken.update(targets if verdict in OVERWRITE_OF_VERDICT else ())
-        decision = {"new": conflict.number, "action": verdict, "known": targets, "reason": reason}
-        yield decision | {"text": None, "search_text": None, "ended_at": None}
+        yield {"number": conflict.number, "verdict": verdict, "targets": targets, "reason": reason}
 
 
 def _may_be_another(conflict: NumberedConflict, ended: Sequence[int]) -> bool:

@@ -136,7 +136,7 @@ class LlmDecider:
             answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
             step = step_of("resolve", prompt.version, answer)
             merges = [reply for reply in answer.value.decisions if reply.verdict == "MERGE"]
-            texts = tuple(merge.search_text or merge.text or "" for merge in merges)
+            texts = tuple(merge.text or "" for merge in merges)
             embedded = await self.embedder.embed(source, texts)
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):

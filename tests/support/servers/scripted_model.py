@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from mnemolog.schemas.provenance import Verdict
-from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply, name_json
+from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
 from tests.support.servers.canned_replies import ChatRequest
 
 _KNOWN = re.compile(r"^K(\d+) \((.*?)\): (.+)$", re.MULTILINE)
@@ -101,12 +101,11 @@ class ScriptedModel:
         asked = [request.body["messages"] for request in self.requests_about(text)]
         return [messages[-1]["content"] for messages in asked if messages[-2]["role"] == "assistant"]
 
-    def _name_answers(self, question: str) -> list[dict[str, Any]] | None:
-        """Whom the names in doubt mean; None where there are none."""
+    def _name_answers(self, question: str) -> dict[int, int]:
+        """The entities that the names in doubt mean."""
         entities = {name: int(number) for number, name in _ENTITY.findall(question)}
         names = _NAME.findall(question)
-        answers = [name_json(int(number), entities.get(self.names.get(name, ""), 0)) for number, name in names]
-        return answers or None
+        return {int(number): entities.get(self.names.get(name, ""), 0) for number, name in names}
 
     def _decide(self, question: ResolutionPrompt, number: int, text: str) -> dict[str, Any]:
         if text not in self.decisions:

@@ -71,9 +71,9 @@ def test_only_what_is_certain_ends_a_fact(earlier: str, later: str) -> None:
     new = read_turn(turn(user(later), speaker="Alice"))[0]
     conflicts = number_conflicts([(fact, tuple(known)) for fact in new], said_at=MONDAY)
     for conflict, decision in zip(conflicts.conflicts, judge(conflicts), strict=True):
-        if decision["action"] not in OVERWRITE_OF_VERDICT:
+        if decision["verdict"] not in OVERWRITE_OF_VERDICT:
             continue
-        ended = [one for label, one in conflict.candidates if label in decision["known"]]
+        ended = [one for label, one in conflict.candidates if label in decision["targets"]]
         speaks_of_slots = bool(slot_statements(conflict.fact.excerpt, MONDAY))
         assert all(one.key is None or speaks_of_slots for one in ended)
         assert all(one.subject == "Alice" for one in ended)

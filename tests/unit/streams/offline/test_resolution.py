@@ -6,7 +6,8 @@ import pytest
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution, resolution_prompt
+from mnemolog.streams.llm.reply_checks import ParsedDecision
+from mnemolog.streams.llm.resolve_prompt import parse_resolution, resolution_prompt
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.model import RuleModel
 from tests.support.builders.prompts import MONDAY, known_fact, turn, user
