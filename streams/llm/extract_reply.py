@@ -28,6 +28,7 @@ from mnemolog.schemas.entities import (
     NamedEntity,
     NamedRelation,
     Role,
+    Strength,
     UnlinkedName,
     UnlinkedReason,
     is_same_as,
@@ -187,7 +188,8 @@ def told_relations(
         if predicate is None or not all(ends):
             continue
         strange = [name for name in ends if not is_user_word(name) and name not in speakers]
-        word, strength = predicate.word, next((one for one in STRENGTHS if one == reply.strength), "weak")
+        strength: Strength = next((one for one in STRENGTHS if one == reply.strength), "weak")
+        word = predicate.word
         if is_same_as(reply.predicate):
             word = SAME_AS
             strange = [name for name in strange if len(name) > MAX_NAME or not is_said(name, said)]

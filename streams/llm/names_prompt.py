@@ -169,13 +169,13 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
     decided, choices = parse_resolution(text, subject), _choices(subject)
     answers = read_answers(text, [f"M{number}" for number in choices])
     said = {number: str(answers.get(f"M{number}", "")) for number in choices}
-    faults = [
-        f"M{number} has no answer"
-        if not answer.isdecimal()
-        else f"M{number}: E{answer} is not among those that it may be ({', '.join(f'E{label}' for label in choices[number])}), nor is it 0"
-        for number, answer in said.items()
-        if not answer.isdecimal() or int(answer) not in (0, *choices[number])
-    ]
+    faults: list[str] = []
+    for number, answer in said.items():
+        if not answer.isdecimal():
+            faults.append(f"M{number} has no answer")
+        elif int(answer) not in (0, *choices[number]):
+            listed = ", ".join(f"E{label}" for label in choices[number])
+            faults.append(f"M{number}: E{answer} is not among those that it may be ({listed}), nor is it 0")
     if decided.value is None or (faults and not answers and not subject.conflicts):
         return ParsedReply(complaints=first_complaints((*decided.complaints, *faults)))
     names = no_answers(subject)

@@ -76,26 +76,27 @@ def settled(decision: ParsedDecision, conflict: NumberedConflict, conflicts: Num
     """
     fact, names, verdict = conflict.fact, conflicts.user_names, decision.verdict
     named = targets_of(decision, conflict)
-    labels = tuple(label for label, _ in named)
-    if verdict == "ADD" or not named:
-        return decision.but("ADD", targets=())
+    text, ended_at = None, None
     if verdict in VERDICTS_WITH_END_TIME:
         ended_at = decision.ended_at if _is_possible_end(decision, conflict, conflicts.said_at) else None
-        action: Verdict = "EXTEND" if verdict == "EXPIRE" and ended_at is None else verdict
-        return decision.but(action, targets=labels, ended_at=ended_at)
-    if verdict == "CONTRADICT":
-        return decision.but(verdict, targets=labels)
-    if verdict in ("KEEP", "MERGE") and any(is_of_another(fact, known, names) for _, known in named):
+        verdict = "EXTEND" if verdict == "EXPIRE" and ended_at is None else verdict
+    elif verdict in ("KEEP", "MERGE") and any(is_of_another(fact, known, names) for _, known in named):
+        verdict = "ADD"
+    elif (
+        verdict not in ("ADD", "CONTRADICT")
+        and fact.certainty not in DOUBTFUL
+        and (denied := [target for target in named if is_denial(fact, target[1], names)])
+    ):
+        verdict, named = "REPLACE", denied
+    elif verdict == "KEEP":
+        told = [target for target in named if not any(_keep_doubts(fact, target[1], names))]
+        verdict, named = ("KEEP", told) if told else ("EXTEND", named)
+    elif verdict == "MERGE":
+        text = None if any(doubts(decision, conflict, names)) else (decision.text or "").strip()
+        verdict = "MERGE" if text else "EXTEND"
+    if verdict == "ADD" or not named:
         return decision.but("ADD", targets=())
-    denied = tuple(label for label, known in named if is_denial(fact, known, names))
-    if denied and fact.certainty not in DOUBTFUL:
-        return decision.but("REPLACE", targets=denied)
-    if verdict == "KEEP":
-        told = tuple(label for label, known in named if not any(_keep_doubts(fact, known, names)))
-        return decision.but("KEEP" if told else "EXTEND", targets=told or labels)
-    if verdict == "MERGE" and not any(doubts(decision, conflict, names)):
-        return decision.but("MERGE", targets=labels, text=(decision.text or "").strip())
-    return decision.but("EXTEND" if verdict == "MERGE" else verdict, targets=labels)
+    return decision.but(verdict, targets=tuple(label for label, _ in named), text=text, ended_at=ended_at)
 
 
 def doubts(decision: ParsedDecision, conflict: NumberedConflict, names: tuple[str, ...]) -> Iterator[Doubt]:
@@ -118,7 +119,8 @@ def _merge_doubts(
     yield from (Doubt("lost", one) for one in lost_details(parents, merged))
     if merged == fact.text:  # which is taken for saying all that the others say
         yield from (Doubt("lost", word) for one in known for word in lost_words(one.text, merged))
-    values = [text for one in (fact, *known) for text in (one.value, one.subject) if text]
+    facts: tuple[ExtractedFact | Candidate, ...] = (fact, *known)
+    values = [text for one in facts for text in (one.value, one.subject) if text]
     yield from (Doubt("added", one) for one in added_details(parents, merged, [fact.excerpt, *values, *names]))
     if mixed_up(parents, merged):
         yield Doubt("mixed", "mixes words of different facts")
