@@ -183,10 +183,23 @@ class Server:
 
         A request that is refused for a part of `form` is sent again, and from then on, without it.
         """
+        # The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of
+        # a call's CPU time. An address without a path has no slash in the end.
+        address = f"{str(self.client.base_url).rstrip('/')}/{path}"
         left_out, on_failure = self._left_out[model], self.endpoint.on_failure
         while True:
             sent: dict[str, Any] = {name: value for name, value in form.items() if name not in left_out}
-            outcome = await self._post(path, body({**sent}), read, timeout)
+            content = to_json(body({**sent}))
+            try:
+                async with asyncio.timeout(timeout):
+                    outcome = read(await self.client.post(address, cast_to=bytes, content=content, options=_OPTIONS))
+            except TimeoutError:
+                outcome = CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
+            except openai.APIStatusError as error:
+                wait = retry_after(error.response.headers, datetime.now(UTC))
+                outcome = _status_failure(error.status_code, words_of(error.body) or error.message, wait)
+            except openai.APIConnectionError as error:
+                outcome = _unusable_reply("connection", f"{error.__cause__ or error}")
             if not isinstance(outcome, CallFailure):
                 return outcome
             metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
@@ -196,29 +209,6 @@ class Server:
             left_out.add(outcome.refuses)
             _log.warning("parameter_left_out", model=model, parameter=outcome.refuses, detail=outcome.detail)
             on_failure(f"{purpose} {model} refuses {outcome.refuses}, which is left out from now on")
-
-    async def _post(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        read: Callable[[bytes], R | CallFailure],
-        timeout: float,  # noqa: ASYNC109 -- as above
-    ) -> R | CallFailure:
-        # The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of
-        # a call's CPU time. An address without a path has no slash in the end.
-        address = f"{str(self.client.base_url).rstrip('/')}/{path}"
-        try:
-            async with asyncio.timeout(timeout):
-                return read(await self.client.post(address, cast_to=bytes, content=to_json(body), options=_OPTIONS))
-        except TimeoutError:
-            return CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
-        except openai.APIStatusError as error:
-            wait = retry_after(error.response.headers, datetime.now(UTC))
-            return _status_failure(error.status_code, words_of(error.body) or error.message, wait)
-        except openai.APIConnectionError as error:
-            return CallFailure(
-                kind="unavailable", code="connection", detail=f"{error.__cause__ or error}"[:_MAX_DETAIL]
-            )
 
 
 class Servers:
@@ -238,13 +228,18 @@ class Servers:
 
         A request that a server refuses goes to no other; and after one that took the whole time the caller asks again.
         """
-        now = asyncio.get_running_loop().time
+        now, first = asyncio.get_running_loop().time, self._all[0]
         failures: dict[Server, CallFailure] = {}
         for server in sorted(self._all, key=lambda one: one.away_until > now()):
             outcome = await attempt(server)
             if not isinstance(outcome, CallFailure):
                 server.away_until = 0.0
-                self._show(server)
+                if server is first:
+                    self._problems.pop(self._name, None)
+                elif first.failure is not None:
+                    if self._name not in self._problems:
+                        _log.warning("fallback_in_use", model=self._name, fallback=server.endpoint.name)
+                    self._problems[self._name] = f"{server.endpoint.name} answers, as {first.failure.advice}"
                 return outcome
             if not outcome.is_of_server:
                 return outcome
@@ -253,16 +248,6 @@ class Servers:
             if outcome.code == "timeout":
                 break
         return next(failures[server] for server in self._all if server in failures)
-
-    def _show(self, answered: Server) -> None:
-        """Show that a fallback is in use, or that none is any more."""
-        first = self._all[0]
-        if answered is first:
-            self._problems.pop(self._name, None)
-        elif first.failure is not None:
-            if self._name not in self._problems:
-                _log.warning("fallback_in_use", model=self._name, fallback=answered.endpoint.name)
-            self._problems[self._name] = f"{answered.endpoint.name} answers, as {first.failure.advice}"
 
     async def close(self) -> None:
         for server in self._all:
@@ -284,13 +269,17 @@ def parse_body(content: bytes) -> dict[str, Any] | CallFailure:
     try:
         body = from_json(content)
     except ValueError as error:
-        return CallFailure(kind="unavailable", code="not_json", detail=f"{error}: {_excerpt(content)}"[:_MAX_DETAIL])
+        return _unusable_reply("not_json", f"{error}: {_excerpt(content)}")
     first = body[0] if isinstance(body, list) and body else body
     if not isinstance(first, dict) or not (said := first.get("error")):
         return body if isinstance(body, dict) else _unusable_reply("unexpected_reply", _excerpt(content))
     code = str(said.get("code")) if isinstance(said, dict) else ""
     status = _STATUS_OF_CODE.get(code) or (int(code) if code.isdecimal() else _UNKNOWN_STATUS)
     return _status_failure(status if status in _ERROR_STATUSES else _UNKNOWN_STATUS, words_of(said), None)
+
+
+def _unusable_reply(code: str, detail: str) -> CallFailure:
+    return CallFailure(kind="unavailable", code=code, detail=detail[:_MAX_DETAIL])
 
 
 def _excerpt(content: bytes) -> str:
@@ -421,7 +410,21 @@ class OpenAiChatModel:
 
     async def complete(self, prompt: Prompt) -> Reply:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
-        retrier = self._retriers.get(prompt.purpose) or self._new_retrier(prompt)
+        purpose = prompt.purpose
+        if (retrier := self._retriers.get(purpose)) is None:
+            # Its probe has the purpose's instructions and schema: what fails all prompts fails it.
+            messages = (*(message for message in prompt.messages if message.role == "system"), _GREETING)
+            probe = replace(prompt, messages=messages, model=None, timeout=None)
+            retrier = self._retriers[purpose] = CallRetrier(
+                self._retry,
+                name=f"{purpose} {self.model}",
+                probe=partial(
+                    self._attempt, replace(prompt, messages=(*instructions, _GREETING), model=None, timeout=None)
+                ),
+                slots=self._slots,
+                on_pause=show_pauses(purpose, self.model),
+                problems=self._problems,
+            )
         return await retrier.call(
             partial(self._attempt, prompt),
             divisible=isinstance(prompt, SharedPrompt),
@@ -434,49 +437,31 @@ class OpenAiChatModel:
             Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
         )
 
-    async def _attempt(self, prompt: Prompt) -> Reply | CallFailure:
-        return await self._servers.ask(partial(self._ask, prompt))
-
-    async def _ask(self, prompt: Prompt, server: Server) -> Reply | CallFailure:
-        model = prompt.model or server.endpoint.chat_model or self.model
-        return await server.ask(
-            "chat/completions",
-            self._form(prompt),
-            partial(self._body, prompt, model),
-            partial(self._read, model, server.endpoint.name),
-            purpose=prompt.purpose,
-            model=model,
-            timeout=prompt.timeout or self._timeout,
-            label=_OVERRIDE_MODEL_LABEL if prompt.model else None,
-        )
-
-    def _new_retrier(self, prompt: Prompt) -> CallRetrier:
-        """The retrier of a purpose. Its probe has the purpose's instructions and schema: what fails all fails it."""
-        purpose = prompt.purpose
-        instructions = tuple(message for message in prompt.messages if message.role == "system")
-        messages = (*instructions, _GREETING)
-        probe = Prompt(purpose=purpose, version=prompt.version, messages=messages, schema=prompt.schema)
-        self._retriers[purpose] = CallRetrier(
-            self._retry,
-            name=f"{purpose} {self.model}",
-            probe=partial(self._attempt, probe),
-            slots=self._slots,
-            on_pause=show_pauses(purpose, self.model),
-            problems=self._problems,
-        )
-        return self._retriers[purpose]
-
     async def close(self) -> None:
         await self._servers.close()
 
-    def _form(self, prompt: Prompt) -> dict[Parameter, Any]:
+    async def _attempt(self, prompt: Prompt) -> Reply | CallFailure:
         form: dict[Parameter, Any] = {"system": True, "temperature": 0.0, "seed": 0}
         if self._structured_output == "json_schema":
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
             form["response_format"] = {"type": "json_schema", "json_schema": strict}
         elif self._structured_output == "json_object":
             form["response_format"] = {"type": "json_object"}
-        return form
+
+        async def ask(server: Server) -> Reply | CallFailure:
+            model = prompt.model or server.endpoint.chat_model or self.model
+            return await server.ask(
+                "chat/completions",
+                form,
+                partial(self._body, prompt, model),
+                partial(reply_of, model, server.endpoint.name),
+                purpose=prompt.purpose,
+                model=model,
+                timeout=prompt.timeout or self._timeout,
+                label=_OVERRIDE_MODEL_LABEL if prompt.model else None,
+            )
+
+        return await self._servers.ask(ask)
 
     def _body(self, prompt: Prompt, model: str, sent: dict[str, Any]) -> dict[str, Any]:
         messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
@@ -489,24 +474,26 @@ class OpenAiChatModel:
             messages = [{**second, "content": f"{first['content']}\n\n{second['content']}"}, *rest]
         return {"model": model, "messages": messages, **sent}
 
-    def _read(self, model: str, endpoint: str | None, content: bytes) -> Reply | CallFailure:
-        body = parse_body(content)
-        if isinstance(body, CallFailure):
-            return body
-        choices = body.get("choices") or [body]
-        choices = choices if isinstance(choices, list) else [choices]
-        text = answer_of(choices)
-        if text is None:
-            return _unusable_reply("no_choices", f"a reply without choices: {_excerpt(content)}")
-        choice = next((one for one in choices if isinstance(one, dict)), {})
-        if isinstance(message := choice.get("message"), dict) and message.get("refusal"):
-            return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"])[:_MAX_DETAIL])
-        if choice.get("finish_reason") == "content_filter":
-            return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
-        if choice.get("finish_reason") == "length":
-            text += CUT_OFF
-        name = said[:MAX_MODEL_NAME] if isinstance(said := body.get("model"), str) and said else model[:MAX_MODEL_NAME]
-        return Reply(text=text, model=name, usage=tokens_of(body), endpoint=endpoint)
+
+def reply_of(model: str, endpoint: str | None, content: bytes) -> Reply | CallFailure:
+    """The reply of a chat completion; `model` was asked, and may be named otherwise by its server."""
+    body = parse_body(content)
+    if isinstance(body, CallFailure):
+        return body
+    choices = body.get("choices") or [body]
+    choices = choices if isinstance(choices, list) else [choices]
+    text = answer_of(choices)
+    if text is None:
+        return _unusable_reply("no_choices", f"a reply without choices: {_excerpt(content)}")
+    choice = next((one for one in choices if isinstance(one, dict)), {})
+    if isinstance(message := choice.get("message"), dict) and message.get("refusal"):
+        return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"])[:_MAX_DETAIL])
+    if choice.get("finish_reason") == "content_filter":
+        return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
+    if choice.get("finish_reason") == "length":
+        text += CUT_OFF
+    name = said if isinstance(said := body.get("model"), str) and said else model
+    return Reply(text=text, model=name[:MAX_MODEL_NAME], usage=tokens_of(body), endpoint=endpoint)
 
 
 class OpenAiEmbedder:
@@ -562,20 +549,20 @@ class OpenAiEmbedder:
         return await self._embed([_PROBE_TEXT])
 
     async def _embed(self, texts: list[str]) -> Embeddings | CallFailure:
-        return await self._servers.ask(partial(self._ask, texts))
+        async def ask(server: Server) -> Embeddings | CallFailure:
+            """Each of several servers is first asked for one text: nothing tells two models apart but their vectors."""
+            name = server.endpoint.name
+            if self._compares and name not in self._likeness:
+                known = await self._embed_by(server, [_PROBE_TEXT])
+                if isinstance(known, CallFailure):
+                    return known
+                first = self._likeness.get(None)
+                if name and (first is None or cosine_similarity(first.values, known.vectors[0].values) < _SAME_MODEL):
+                    return _unusable_reply("other_model", f"{name} is not known to have the same model")
+                self._likeness[name] = known.vectors[0]
+            return await self._embed_by(server, texts)
 
-    async def _ask(self, texts: list[str], server: Server) -> Embeddings | CallFailure:
-        """Each of several servers is first asked for one text: nothing tells two models apart but their vectors."""
-        name = server.endpoint.name
-        if self._compares and name not in self._likeness:
-            known = await self._embed_by(server, [_PROBE_TEXT])
-            if isinstance(known, CallFailure):
-                return known
-            first = self._likeness.get(None)
-            if name and (first is None or cosine_similarity(first.values, known.vectors[0].values) < _SAME_MODEL):
-                return _unusable_reply("other_model", f"{name} is not known to have the same model")
-            self._likeness[name] = known.vectors[0]
-        return await self._embed_by(server, texts)
+        return await self._servers.ask(ask)
 
     async def _embed_by(self, server: Server, texts: list[str]) -> Embeddings | CallFailure:
         limit = self._max_characters
@@ -584,7 +571,7 @@ class OpenAiEmbedder:
             outcome = await server.ask(
                 "embeddings",
                 self._form,
-                partial(self._body, cut),
+                partial(dict, model=self.model, input=cut),
                 partial(self._read, len(texts), server.endpoint.name),
                 purpose="embed",
                 model=self.model,
@@ -599,9 +586,6 @@ class OpenAiEmbedder:
             if not outcome.is_too_long or longest <= _FEWEST_CHARACTERS:
                 return outcome
             limit = max(_FEWEST_CHARACTERS, longest // 2)
-
-    def _body(self, texts: list[str], sent: dict[str, Any]) -> dict[str, Any]:
-        return {"model": self.model, "input": texts, **sent}
 
     def _read(self, count: int, endpoint: str | None, content: bytes) -> Embeddings | CallFailure:
         body = parse_body(content)
@@ -619,7 +603,7 @@ class OpenAiEmbedder:
         try:
             rows = [normalized(decode_embedding(one["embedding"] if isinstance(one, dict) else one)) for one in items]
         except (KeyError, ValueError) as error:
-            return _unusable_reply("bad_embedding", f"{error}"[:_MAX_DETAIL])
+            return _unusable_reply("bad_embedding", f"{error}")
         expected = self._dimensions or len(rows[0])
         if any(len(row) != expected for row in rows):
             sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
@@ -692,7 +676,3 @@ def normalized(values: Sequence[float]) -> Sequence[float]:
     if not 0 < length < math.inf:
         raise ValueError(f"an embedding has the length {length}")
     return values if abs(length - 1) < _LENGTH_TOLERANCE else [value / length for value in values]
-
-
-def _unusable_reply(code: str, detail: str) -> CallFailure:
-    return CallFailure(kind="unavailable", code=code, detail=detail)

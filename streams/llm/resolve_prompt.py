@@ -55,6 +55,13 @@ def number_questions(
     Known facts are numbered from 1 as they first appear. Each question has its first candidates, as many as fit; the
     last questions are left out where one candidate each is too much.
     """
+    bounded: list[Question] = []
+    for most in _CANDIDATE_LIMITS:
+        bounded = [replace(one, candidates=one.candidates[:most]) for one in questions]
+        if _characters(bounded) <= MAX_CHARACTERS:
+            break
+    while _characters(bounded) > MAX_CHARACTERS:
+        bounded.pop()
     labels: dict[UUID, int] = {}
     conflicts = [
         NumberedConflict(
@@ -65,7 +72,7 @@ def number_questions(
             reconsidered_fact_id=one.known.fact_id if one.known else None,
             known_as=one.known_as,
         )
-        for number, one in enumerate(_within_budget(questions), start=1)
+        for number, one in enumerate(bounded, start=1)
     ]
     return NumberedConflicts(
         conflicts=tuple(conflicts), said_at=said_at, same_turn_ids=just_said, user_names=user_names
@@ -89,27 +96,15 @@ def as_extracted_fact(known: Candidate) -> ExtractedFact:
     )
 
 
-def _within_budget(questions: Sequence[Question]) -> Sequence[Question]:
-    """As many candidates for each as let all of them fit; where none do, as many questions as fit with one each."""
-    for most in _CANDIDATE_LIMITS:
-        bounded = [replace(one, candidates=one.candidates[:most]) for one in questions]
-        if _characters(bounded) <= MAX_CHARACTERS:
-            return bounded
-    while _characters(bounded) > MAX_CHARACTERS:
-        bounded.pop()
-    return bounded
-
-
 def _characters(questions: Sequence[Question]) -> int:
     """What the facts take in the prompt at the most; a known fact is shown once."""
-    facts = [one.fact for one in questions]
-    new = sum(_fact_characters(fact) + min(len(fact.excerpt), _MAX_EXCERPT_CHARACTERS) for fact in facts)
-    shown = {known.fact_id: _fact_characters(known) for one in questions for known in one.candidates}
+
+    def of_fact(fact: ExtractedFact | Candidate) -> int:
+        return min(len(fact.text), _MAX_FACT_CHARACTERS) + min(len(fact.subject or ""), _MAX_SUBJECT_CHARACTERS)
+
+    new = sum(of_fact(one.fact) + min(len(one.fact.excerpt), _MAX_EXCERPT_CHARACTERS) for one in questions)
+    shown = {known.fact_id: of_fact(known) for one in questions for known in one.candidates}
     return new + sum(shown.values()) + _LINE_OVERHEAD * (len(questions) + len(shown))
-
-
-def _fact_characters(fact: ExtractedFact | Candidate) -> int:
-    return min(len(fact.text), _MAX_FACT_CHARACTERS) + min(len(fact.subject or ""), _MAX_SUBJECT_CHARACTERS)
 
 
 def conflicts_text(subject: NumberedConflicts) -> str:
@@ -123,51 +118,45 @@ def conflicts_text(subject: NumberedConflicts) -> str:
     at = subject.said_at
     offset = at.strftime("%z") if at.utcoffset() else ""
     zone = f"UTC{offset and f'{offset[:3]}:{offset[3:5]}'}"
+
+    def day(moment: datetime) -> str:
+        """A date, and the time of day where it is not midnight: two facts of one day have an order."""
+        there = moment.astimezone(at.tzinfo)
+        return f"{there:%Y-%m-%d}" if there.time() == time.min else f"{there:%Y-%m-%d %H:%M}"
+
+    def line(number: str, fact: ExtractedFact | Candidate, *notes: str) -> str:
+        about = [f"about {one_line(fact.subject)[:_MAX_SUBJECT_CHARACTERS]}"] if fact.subject else []
+        return f"{number} ({', '.join((*about, *notes))}): {shortened(one_line(fact.text), _MAX_FACT_CHARACTERS)}"
+
     lines = [f"All times are {zone}; the new facts were said at {at:%Y-%m-%d %H:%M}."]
     lines += [*([f"The user is: {names}"] if names else []), "Known facts:"]
-    lines += [_known_line(label, candidate, subject) for label, candidate in sorted(known.items())]
+    for label, one in sorted(known.items()):
+        notes = [f"since {day(one.true_from)}"]
+        if ends := [end for end in (one.true_to, one.valid_until) if end is not None]:
+            has_ended = one.status == "ended" or min(ends) <= at
+            notes.append(f"{'ended' if has_ended else 'until'} {day(min(ends))}")
+        notes += ["pending"] * (one.status == "pending_confirmation")
+        notes += ["unresolved"] * one.unresolved
+        notes += ["said just now"] * (one.fact_id in subject.same_turn_ids)
+        lines.append(line(f"K{label}", one, *notes))
     lines.append("New facts:")
     for conflict in subject.conflicts:
-        fact = conflict.fact
-        notes = [*_about(fact), f"since {_day(conflict.valid_from, at)}"]
+        fact, notes = conflict.fact, [f"since {day(conflict.valid_from)}"]
         if fact.valid_until:
-            notes.append(f"until {_day(fact.valid_until, at)}")
+            notes.append(f"until {day(fact.valid_until)}")
         if conflict.reconsidered_fact_id is not None:
             shown = labels.get(conflict.reconsidered_fact_id)
             notes.append(f"is K{shown}, {conflict.known_as}" if shown else f"known, {conflict.known_as}")
         lines += [
-            f"N{conflict.number} ({', '.join(notes)}): {shortened(one_line(fact.text), _MAX_FACT_CHARACTERS)}",
+            line(f"N{conflict.number}", fact, *notes),
             f"  said: {shortened(one_line(fact.excerpt), _MAX_EXCERPT_CHARACTERS)}",
             f"  may concern: {label_list(label for label, _ in conflict.candidates)}",
         ]
     return "\n".join(lines)
 
 
-def _known_line(label: int, known: Candidate, subject: NumberedConflicts) -> str:
-    at = subject.said_at
-    notes = [*_about(known), f"since {_day(known.true_from, at)}"]
-    if ends := [end for end in (known.true_to, known.valid_until) if end is not None]:
-        end = min(ends)
-        has_ended = known.status == "ended" or end <= at
-        notes.append(f"{'ended' if has_ended else 'until'} {_day(end, at)}")
-    notes += ["pending"] * (known.status == "pending_confirmation")
-    notes += ["unresolved"] * known.unresolved
-    notes += ["said just now"] * (known.fact_id in subject.same_turn_ids)
-    return f"K{label} ({', '.join(notes)}): {shortened(one_line(known.text), _MAX_FACT_CHARACTERS)}"
-
-
-def _about(fact: ExtractedFact | Candidate) -> list[str]:
-    return [f"about {one_line(fact.subject)[:_MAX_SUBJECT_CHARACTERS]}"] if fact.subject else []
-
-
 def label_list(labels: Iterable[int]) -> str:
     return ", ".join(f"K{label}" for label in labels)
-
-
-def _day(moment: datetime, at: datetime) -> str:
-    """A date, and the time of day where it is not midnight: two facts of one day have an order."""
-    there = moment.astimezone(at.tzinfo)
-    return f"{there:%Y-%m-%d}" if there.time() == time.min else f"{there:%Y-%m-%d %H:%M}"
 
 
 PROMPT_VERSION: Final = "resolve-7"
@@ -305,22 +294,19 @@ def _each_settled(decided: Mapping[int, ParsedDecision], subject: NumberedConfli
     for conflict in subject.conflicts:
         decision = settled(decided[conflict.number], conflict, subject)
         if conflict.reconsidered_fact_id is None:
-            earlier = [one for label in decision.targets for one in ends.get(label, ())]
-            if not all(_says_again(one, decision) for one in earlier):
+            for one in (one for label in decision.targets for one in ends.get(label, ())):
+                both = {one.verdict, decision.verdict}
+                if "RETRACT" in both and both <= {"REPLACE", "RETRACT"} and one.ended_at == decision.ended_at:
+                    continue  # both say that it was so and is over
                 reason = f"{decision.reason}; another statement has ended this: kept beside"
                 decision = decision.but("ADD", targets=(), reason=reason)
+                break
             for label, known in targets_of(decision, conflict):
                 # Two facts of any age can be merged.
                 is_older = max(subject.said_at, conflict.valid_from) < (known.said_at or known.true_from)
                 if decision.verdict in OVERWRITE_OF_VERDICT and (decision.verdict == "MERGE" or not is_older):
                     ends.setdefault(label, []).append(decision)
         yield decision
-
-
-def _says_again(earlier: ParsedDecision, later: ParsedDecision) -> bool:
-    """Whether both say that a fact was so and is over, at the same time, and one of them nothing else."""
-    verdicts = {earlier.verdict, later.verdict}
-    return "RETRACT" in verdicts and verdicts <= {"REPLACE", "RETRACT"} and earlier.ended_at == later.ended_at
 
 
 def _decision_of(conflict: NumberedConflict, said: Mapping[int, str], subject: NumberedConflicts) -> ParsedDecision:
@@ -362,40 +348,23 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
     """
     if answer != "both" and is_of_another(fact, known, names):
         return "both"
-    is_other_value = _fills_slot_anew(fact, known)
+    own, said, before = read(fact.text), read(fact.excerpt), read(known.text)
+    values = [{*read(one.value or "").stems} for one in (fact, known)]
+    is_one_slot = fact.key == known.key and is_single_valued(known.key)
+    is_other_value = is_one_slot and all(values) and values[0].isdisjoint(values[1])  # no detail of one another
+    # Something is so now, or no longer: small models take a change for a correction.
+    tells_change = bool(fact.event_time or said.ending or own.ending or {*own.tokens, *said.tokens} & _NOW)
     if answer not in ("ended", "mistake"):
-        is_changed = answer != "both" and is_other_value and (fact.action_hint == "update" or _tells_change(fact))
+        is_changed = answer != "both" and is_other_value and (fact.action_hint == "update" or tells_change)
         is_ended = fact.certainty not in DOUBTFUL and (is_changed or is_denial(fact, known, names))
         return "ended" if is_ended else answer
     if texts_equivalent(fact.text, known.text):
         return "same"
-    if _denies_another_value(fact, known):
-        return "both"
-    if _tells_change(fact):
-        return "ended"
-    return answer if answer == "ended" or is_other_value or _corrects(fact, known) else "both"
-
-
-def _fills_slot_anew(fact: ExtractedFact, known: Candidate) -> bool:
-    """Whether two facts have one slot that holds one value, and other values: no detail of one another."""
-    values = [{*read(one.value or "").stems} for one in (fact, known)]
-    return fact.key == known.key and is_single_valued(known.key) and all(values) and values[0].isdisjoint(values[1])
-
-
-def _corrects(fact: ExtractedFact, known: Candidate) -> bool:
-    """Whether a statement denies something, or has other amounts: "likes tea" takes back no "likes coffee"."""
-    own = read(fact.text)
-    return bool(own.denies or read(fact.excerpt).denies or (own.claimed and read(known.text).claimed - own.claimed))
-
-
-def _tells_change(fact: ExtractedFact) -> bool:
-    """Whether a fact says that something is so now, or no longer: small models take a change for a correction."""
-    words = {*read(fact.text).tokens, *read(fact.excerpt).tokens}
-    return bool(fact.event_time or read(fact.excerpt).ending or read(fact.text).ending or words & _NOW)
-
-
-def _denies_another_value(fact: ExtractedFact, known: Candidate) -> bool:
-    """Whether a denial is of something else than the value of a known fact: "no Wagner" ends no love of opera."""
-    own, stems = read(fact.text), {*read(known.text).stems}
     denied = frozenset().union(*(one.reached for one in own.denials)) - {*read(fact.subject or "").stems}
-    return bool(denied - stems and known.value and not {*read(known.value).stems} & {*own.stems})
+    if denied - {*before.stems} and values[1] and values[1].isdisjoint(own.stems):
+        return "both"  # "no Wagner" ends no love of opera
+    if tells_change:
+        return "ended"
+    # "likes tea" takes back no "likes coffee": a correction denies something, or has other amounts.
+    corrects = own.denies or said.denies or (own.claimed and before.claimed - own.claimed)
+    return answer if answer == "ended" or is_other_value or corrects else "both"
