@@ -26,24 +26,23 @@ _SPOKEN_LINE: Final = re.compile(
 
 
 def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str | None:
-    """Who says the words of `excerpt` in these messages, if that is one named person and not the turn's speaker."""
-    names = {name for message in said_in for text, name in _spoken(message) if has_words(text, excerpt)}
+    """Who says the words of `excerpt` in these messages, if that is one named person and not the turn's speaker.
+
+    The lines of a script are of the name before each of them.
+    """
+    names: set[str | None] = set()
+    for message in said_in:
+        found = list(_SPOKEN_LINE.finditer(message.content)) if message.role == "user" else []
+        heads = [line[1] for line in found]
+        lines = [line for line in found if line[1][0].isupper() or heads.count(line[1]) >= MIN_SCRIPT_LINES]
+        spoken = [(message.content, message.name if message.role == "user" else None)]
+        if len(lines) >= MIN_SCRIPT_LINES:
+            ends = [line.start() for line in lines[1:]] + [len(message.content)]
+            spoken = [(message.content[: lines[0].start()], message.name)]
+            spoken += [(message.content[line.end() : end], line[1]) for line, end in zip(lines, ends, strict=True)]
+        names |= {name for text, name in spoken if has_words(text, excerpt)}
     name = names.pop() if len(names) == 1 else None
     return name if name and normalise(name) != normalise(turn.speaker or "") else None
-
-
-def _spoken(message: Message) -> Iterator[tuple[str, str | None]]:
-    """The parts of a message as comparable texts, each with the name of who says it, if one is given."""
-    found = list(_SPOKEN_LINE.finditer(message.content)) if message.role == "user" else []
-    heads = [line[1] for line in found]
-    lines = [line for line in found if line[1][0].isupper() or heads.count(line[1]) >= MIN_SCRIPT_LINES]
-    if len(lines) < MIN_SCRIPT_LINES:
-        yield comparable_text(message.content), message.name if message.role == "user" else None
-        return
-    ends = [line.start() for line in lines[1:]] + [len(message.content)]
-    yield comparable_text(message.content[: lines[0].start()]), message.name
-    for line, end in zip(lines, ends, strict=True):
-        yield comparable_text(message.content[line.end() : end]), line[1]
 
 
 def shown_messages(turn: Turn) -> tuple[Message, ...]:
@@ -126,15 +125,29 @@ class Evidence:
         is_named = bool(subject) and not is_user_word(subject)
         is_of_user = not is_named or normalise(subject) in map(normalise, self._names())
         is_asked = kind is not None or not _QUESTION_MARKS.isdisjoint(message.asked)
+        background = self.task.background
+        earlier = [one for one in background.messages if one.role != "assistant"]
         source = Source(
             sentence=message.sentences(excerpt),
             asked=message.asked if is_asked else "",
             texts=tuple(one.message.content for one in self.said),
             speakers=tuple(self._names()),
-            names=tuple(self._context()),
+            names=(  # which may say who "he" is
+                *self.turn.recalled,
+                *(
+                    one
+                    for said in background.messages
+                    if said.role != "assistant"
+                    for one in (said.content, said.name or "")
+                ),
+                *background.names,
+                *(name for entity in background.entities for name in (entity.name, *entity.names)),
+            ),
             at=self.turn.occurred_at,
         )
-        own = self._without_speaker(text)
+        # Of a line of a transcript a name with digits in it states no number.
+        lines = (f"{' '.join(name.split())}: " for name in source.speakers)
+        own = next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
         if kind is not None and (fault := answer_fault(kind, own, source)):
             yield FieldFault("text", "answer", fault)
         speaker = other_speaker(self.turn, [message.message], excerpt)
@@ -142,15 +155,6 @@ class Evidence:
         if is_of_user and (is_of_another or is_quotation(message.message.content, excerpt)):
             yield FieldFault("text", "quoted", "its excerpt is what somebody else said")
         yield from source.faults(own, excerpt, is_answer=kind is not None, is_of_user=is_of_user, **fields)
-
-    def _context(self) -> Iterator[str]:
-        """What may say who "he" is: names in recalled and earlier texts, and known names."""
-        background = self.task.background
-        yield from self.turn.recalled
-        earlier = [message for message in background.messages if message.role != "assistant"]
-        yield from (text for message in earlier for text in (message.content, message.name) if text)
-        yield from background.names
-        yield from (name for entity in background.entities for name in (entity.name, *entity.names))
 
     def messages_of(self, text: str, excerpt: str) -> Sequence[_EvidenceMessage]:
         """The messages with the excerpt of a fact, not only within recalled text; those with a question come first.
@@ -176,11 +180,6 @@ class Evidence:
             return "is what the assistant says: the words of the user are the evidence"
         return "occurs in no message"
 
-    def _without_speaker(self, text: str) -> str:
-        """A line of a transcript without its speaker: a name with digits in it states no number."""
-        lines = (f"{' '.join(name.split())}: " for name in self._names())
-        return next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
-
     def _names(self) -> Iterator[str]:
         named = (self.turn.speaker, self.turn.scope.user_id, *(one.name for one in self.turn.messages))
         yield from (name for name in named if name)
@@ -188,20 +187,16 @@ class Evidence:
 
 
 def with_questions(turn: Turn, earlier: Sequence[EarlierMessage]) -> Iterator[tuple[Message, str]]:
-    """The messages that facts may rest on, each with the question in the message right before it, or ""."""
+    """The messages that facts may rest on, each with the question in somebody else's message right before it, or ""."""
     before: Message | EarlierMessage | None = earlier[-1] if earlier else None
     for message in shown_messages(turn):
         if message.role != "assistant":
-            yield message, asked_part(before.content) if before and _can_ask(before, message, turn) else ""
+            can_ask = False
+            if before is not None and message.role == "user":
+                own, other = (normalise(one.name or turn.speaker or "") for one in (message, before))
+                can_ask = before.role == "assistant" or (before.role == "user" and own != other)
+            yield message, asked_part(before.content) if before and can_ask else ""
         before = message
-
-
-def _can_ask(before: Message | EarlierMessage, message: Message, turn: Turn) -> bool:
-    """Whether the message before a message of the user is somebody else's."""
-    if before.role == "assistant":
-        return message.role == "user"
-    own, other = (normalise(one.name or turn.speaker or "") for one in (message, before))
-    return before.role == message.role == "user" and own != other
 
 
 def is_said(name: str, said: Sequence[str]) -> bool:

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from mnemolog.streams.entities.names import has_tie, is_first_name, ties_in
 from mnemolog.streams.text.assertions import added_names, are_forms, contrary, moved, shares_no_word
 from mnemolog.streams.text.readings import (
-    Reading,
     clauses_of,
     has_condition,
     is_english,
@@ -80,7 +79,12 @@ class Source:
         found = [*self._unsaid(text, excerpt, fields.get("subject") or "")]
         if not is_answer:
             found += self._turned(text, fields.get("certainty"))
-            if is_of_user and (other := self._other_person(text)):
+            other = other_person(self.sentence, self.speakers) if is_of_user else ""
+            of_other, own = read(other), read(text)
+            is_in_text = any(are_forms(one, token) for one in of_other.tokens for token in own.tokens) or (
+                not of_other.is_spaced and not of_other.signs.isdisjoint(own.signs)
+            )
+            if other and not is_in_text and not any(has_tie(text, tie) for tie, _ in ties_in(self.sentence)):
                 found.append(("subject", f"its excerpt is about somebody else ({other})"))
         yield from (FieldFault("text", check, what) for check, what in found)
         for field in ("key", "value"):
@@ -95,38 +99,34 @@ class Source:
 
     def _unsaid(self, text: str, excerpt: str, subject: str) -> Iterator[tuple[str, str]]:
         """Words, names and amounts of a text that nobody said."""
-        if self._is_translated(text, excerpt):
+        bare, source = comparable_text(text), f"{excerpt} {self.asked}"
+        without_speakers = text
+        for name in self.speakers:
+            bare = bare.replace(comparable_text(name), " ")
+            # Of "a-long-name@example.org" each part would count as a word.
+            without_speakers = without_speakers.replace(name, " ")
+        scripts, languages = (main_script(bare), main_script(source)), (is_english(text), is_english(source))
+        if (all(scripts) and scripts[0] != scripts[1]) or (None not in languages and languages[0] != languages[1]):
             yield "translation", "it is in another language than its excerpt"
             return
-        if self._shares_nothing(text):
+        near, own = read(self.sentence), read(without_speakers)
+        is_said_shortly = near.is_spaced and len(near.stems) < _LEAST_WORDS  # one word may be put in others
+        is_number_said = own.details & near.details or any(
+            one in _digits(self.texts) for one in re.findall(r"\d+", without_speakers)
+        )
+        if not (is_said_shortly or is_number_said) and shares_no_word(without_speakers, (*self._said, *self.names)):
             yield "words", "it shares no word with what was said"
+        claimed, said = near.claimed | read(self.asked).claimed, frozenset[str]()
+        said = said.union(*(read(one).claimed for one in self._said))
+        units = [one for kind in UNIT_KINDS if claimed & kind for one in sorted(read(text).claimed & kind - said)]
         for check, found in (
             ("name", self._unsaid_names(text)),
             ("name", self._unsaid_names(subject)),
             ("number", self._unsaid_numbers(text)),
-            ("unit", self._other_units(read(text))),
+            ("unit", units),
             ("moved", moved(self._said, text)),
         ):
             yield from ((check, f"it says {one}, which no message says") for one in found)
-
-    def _is_translated(self, text: str, excerpt: str) -> bool:
-        """Whether a text is in another script than its source, or English where that is not, or the other way round."""
-        bare, source = comparable_text(text), f"{excerpt} {self.asked}"
-        for name in self.speakers:
-            bare = bare.replace(comparable_text(name), " ")
-        scripts, languages = (main_script(bare), main_script(source)), (is_english(text), is_english(source))
-        return (all(scripts) and scripts[0] != scripts[1]) or (None not in languages and languages[0] != languages[1])
-
-    def _shares_nothing(self, text: str) -> bool:
-        """Whether a text has no word and no number of the turn; a sentence of one word may be put in others."""
-        for name in self.speakers:
-            text = text.replace(name, " ")  # of "a-long-name@example.org" each part would count as a word
-        near, own = read(self.sentence), read(text)
-        if near.is_spaced and len(near.stems) < _LEAST_WORDS:
-            return False
-        digits = _digits(self.texts)
-        is_number_said = bool(own.details & near.details) or any(one in digits for one in re.findall(r"\d+", text))
-        return not is_number_said and shares_no_word(text, (*self._said, *self.names))
 
     def _unsaid_names(self, text: str) -> Iterator[str]:
         return added_names(text, self._known)
@@ -158,42 +158,24 @@ class Source:
         is_near = any(when.first - _DAY <= last and first <= when.last + _DAY for when in found)
         return first <= self.at.date() <= last or is_near or (not found and any(map(tells_time, self._said)))
 
-    def _other_units(self, own: Reading) -> Iterator[str]:
-        """The units and weekdays of a text that no message has, where the sentence has others of the kind."""
-        near = read(self.sentence).claimed | read(self.asked).claimed
-        said = frozenset().union(*(read(one).claimed for one in self._said))
-        for kind in UNIT_KINDS:
-            if near & kind:
-                yield from sorted(own.claimed & kind - said)
-
     def _turned(self, text: str, certainty: str | None) -> Iterator[tuple[str, str]]:
         """What turns the sense of the sentences: what they deny is affirmed, what they suppose is stated."""
         own, names = read(text), frozenset().union(*(read(name).words for name in self.speakers))
         clauses = [*clauses_of(self.sentence), *clauses_of(self.asked)]
         shared = [len(_starts(one.words - names) & _starts(own.words)) for one in clauses]
         near = [one for one, words in zip(clauses, shared, strict=True) if words] or clauses
-        if near and all(contrary(one, own) or self._is_foreign_denial(one, own) for one in near):
+        # In scripts whose verbs have other forms ("ем", "ест") any word of the denial tells.
+        is_foreign = main_script(self.sentence) not in ("LATIN", "CJK", "") and not own.is_negative
+        if near and all(
+            contrary(one, own)
+            or (is_foreign and one.denies and any(not denial.reached.isdisjoint(own.stems) for denial in one.denials))
+            for one in near
+        ):
             yield "polarity", "it says the contrary of its excerpt"
         nearest = clauses[shared.index(max(shared))] if clauses else own
         is_stated = certainty not in ("weak", "speculation") and not has_condition(text)
         if is_stated and is_supposed(nearest, self.sentence):
             yield "hypothetical", "it states as a fact what was only supposed"
-
-    def _is_foreign_denial(self, clause: Reading, own: Reading) -> bool:
-        """As `contrary` in a script whose verbs have other forms ("ем", "ест"): any word of the denial is affirmed."""
-        if main_script(self.sentence) in ("LATIN", "CJK", "") or not clause.denies or own.is_negative:
-            return False
-        return any(word in own.stems for denial in clause.denials for word in denial.reached)
-
-    def _other_person(self, text: str) -> str:
-        """Whom the sentence is about, if neither its speaker nor somebody in the text; or ""."""
-        other = other_person(self.sentence, self.speakers)
-        named = read(text).tokens
-        is_in_text = any(are_forms(one, token) for one in read(other).tokens for token in named) or (
-            not read(other).is_spaced and not read(other).signs.isdisjoint(read(text).signs)
-        )
-        is_tie_in_text = any(has_tie(text, tie) for tie, _ in ties_in(self.sentence))
-        return "" if is_in_text or is_tie_in_text else other
 
 
 def _digits(texts: tuple[str, ...]) -> str:

@@ -418,9 +418,7 @@ class OpenAiChatModel:
             retrier = self._retriers[purpose] = CallRetrier(
                 self._retry,
                 name=f"{purpose} {self.model}",
-                probe=partial(
-                    self._attempt, replace(prompt, messages=(*instructions, _GREETING), model=None, timeout=None)
-                ),
+                probe=partial(self._attempt, probe),
                 slots=self._slots,
                 on_pause=show_pauses(purpose, self.model),
                 problems=self._problems,
