@@ -134,12 +134,7 @@ class Evidence:
             speakers=tuple(self._names()),
             names=(  # which may say who "he" is
                 *self.turn.recalled,
-                *(
-                    one
-                    for said in background.messages
-                    if said.role != "assistant"
-                    for one in (said.content, said.name or "")
-                ),
+                *(text for one in earlier for text in (one.content, one.name or "")),
                 *background.names,
                 *(name for entity in background.entities for name in (entity.name, *entity.names)),
             ),

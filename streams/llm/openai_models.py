@@ -570,12 +570,13 @@ class OpenAiEmbedder:
                 "embeddings",
                 self._form,
                 partial(dict, model=self.model, input=cut),
-                partial(self._read, len(texts), server.endpoint.name),
+                partial(embeddings_of, self.model, len(texts), self._dimensions, server.endpoint.name),
                 purpose="embed",
                 model=self.model,
                 timeout=self._timeout,
             )
             if not isinstance(outcome, CallFailure):
+                self._dimensions = len(outcome.vectors[0].values)
                 if limit < self._max_characters:
                     self._max_characters = limit
                     _log.warning("texts_embedded_by_their_beginning", model=self.model, characters=limit)
@@ -585,31 +586,34 @@ class OpenAiEmbedder:
                 return outcome
             limit = max(_FEWEST_CHARACTERS, longest // 2)
 
-    def _read(self, count: int, endpoint: str | None, content: bytes) -> Embeddings | CallFailure:
-        body = parse_body(content)
-        if isinstance(body, CallFailure):
-            return body
-        items = body.get("data") or body.get("embeddings") or []
-        if not isinstance(items, list) or len(items) != count:
-            found = len(items) if isinstance(items, list) else "no list of"
-            return _unusable_reply("wrong_count", f"{found} embeddings for {count} texts")
-        places = [one.get("index") for one in items if isinstance(one, dict) and one.get("index") is not None]
-        if places and sorted(map(str, places)) != sorted(map(str, range(count))):
-            return _unusable_reply("wrong_count", f"embeddings for other texts than the {count} that were sent")
-        if places:
-            items = sorted(items, key=lambda one: int(one["index"]))
-        try:
-            rows = [normalized(decode_embedding(one["embedding"] if isinstance(one, dict) else one)) for one in items]
-        except (KeyError, ValueError) as error:
-            return _unusable_reply("bad_embedding", f"{error}")
-        expected = self._dimensions or len(rows[0])
-        if any(len(row) != expected for row in rows):
-            sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
-            advice = "set MNEMOLOG_EMBEDDING_DIMENSIONS to what the model gives"
-            return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected: {advice}")
-        self._dimensions = expected
-        vectors = tuple(Vector.from_values(self.model, row) for row in rows)
-        return Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
+
+def embeddings_of(
+    model: str, count: int, dimensions: int | None, endpoint: str | None, content: bytes
+) -> Embeddings | CallFailure:
+    """The vectors of a reply about `count` texts, of so many `dimensions` where these are known."""
+    body = parse_body(content)
+    if isinstance(body, CallFailure):
+        return body
+    items = body.get("data") or body.get("embeddings") or []
+    if not isinstance(items, list) or len(items) != count:
+        found = len(items) if isinstance(items, list) else "no list of"
+        return _unusable_reply("wrong_count", f"{found} embeddings for {count} texts")
+    places = [one.get("index") for one in items if isinstance(one, dict) and one.get("index") is not None]
+    if places and sorted(map(str, places)) != sorted(map(str, range(count))):
+        return _unusable_reply("wrong_count", f"embeddings for other texts than the {count} that were sent")
+    if places:
+        items = sorted(items, key=lambda one: int(one["index"]))
+    try:
+        rows = [normalized(decode_embedding(one["embedding"] if isinstance(one, dict) else one)) for one in items]
+    except (KeyError, ValueError) as error:
+        return _unusable_reply("bad_embedding", f"{error}")
+    expected = dimensions or len(rows[0])
+    if any(len(row) != expected for row in rows):
+        sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
+        advice = "set MNEMOLOG_EMBEDDING_DIMENSIONS to what the model gives"
+        return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected: {advice}")
+    vectors = tuple(Vector.from_values(model, row) for row in rows)
+    return Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
 
 
 def endpoint_of(settings: StreamsSettings, watch: ModelWatch, *, embeds: bool) -> Endpoint:
