@@ -576,7 +576,7 @@ class OpenAiEmbedder:
                 timeout=self._timeout,
             )
             if not isinstance(outcome, CallFailure):
-                self._dimensions = len(outcome.vectors[0].values)
+                self._dimensions = self._dimensions or len(outcome.vectors[0].values)
                 if limit < self._max_characters:
                     self._max_characters = limit
                     _log.warning("texts_embedded_by_their_beginning", model=self.model, characters=limit)
