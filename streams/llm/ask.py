@@ -4,7 +4,7 @@ The first part is what prompts and parsers share: the base of replies, JSON, and
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -113,7 +113,14 @@ class ReplyModel(BaseModel):
             faults, first = _faults(error), error
         if not isinstance(value, dict) or any(faults[name] for name in required if name in faults):
             raise first
-        value = value | {name: _other_form(value[name], at) for name, at in faults.items() if name in value}
+        other: dict[str, Any] = {}
+        for name in faults.keys() & value.keys():
+            # A list without its faulty items, or else its one item; of what is no list, a list with it.
+            listed = value[name] if isinstance(value[name], list) else None
+            kept = [one for place, one in enumerate(listed or ()) if place not in faults[name]]
+            is_lone = listed is not None and not faults[name] and len(listed) == 1
+            other[name] = [value[name]] if listed is None else listed[0] if is_lone else kept
+        value = value | other
         unread += [name for name, at in faults.items() if at]
         try:
             return handler(value)
@@ -130,15 +137,6 @@ def _faults(error: ValidationError) -> dict[str, set[int]]:
     for name, *at in (fault["loc"] for fault in error.errors(include_url=False) if fault["loc"]):
         found.setdefault(str(name), set()).update(place for place in at[:1] if isinstance(place, int))
     return found
-
-
-def _other_form(value: Any, faulty: Collection[int]) -> Any:
-    """A list without its faulty items, or else its one item; of what is no list, a list with it."""
-    if not isinstance(value, list):
-        return [value]
-    if not faulty and len(value) == 1:
-        return value[0]
-    return [one for place, one in enumerate(value) if place not in faulty]
 
 
 def _filled(text: str) -> str:
@@ -222,14 +220,11 @@ def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any]
     is_cut = has_mark or bool(_CUT.search(text))
     said = _REASONING.sub("", text)
     with suppress(RecursionError):
-        for version in dict.fromkeys((said, text)):
-            if found := _named(_json_values(version), name, is_list=is_list):
-                return found
-            repaired = _repaired(version)
-            found = _named([repaired], name, is_list=is_list)
-            if found is None and is_list and (items := _bare_items(repaired)) is not None:
+        for values, is_repaired in (each for version in dict.fromkeys((said, text)) for each in _json_in(version)):
+            found = _named(values, name, is_list=is_list)
+            if found is None and is_repaired and is_list and (items := _bare_items(values[0])):
                 found = {name: items}
-            if found and is_cut:
+            if found and is_repaired and is_cut:
                 read = found[name][:-1] if is_list else ()
                 found = {**found, name: read, CUT_OFF: True} if read else None
             if found:
@@ -241,24 +236,23 @@ def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any]
     return f'the answer is not one complete JSON object {{"{name}": ...}}: answer with it and nothing else'
 
 
-def _json_values(text: str) -> Iterator[Any]:
-    """The JSON objects and lists that stand in a text one after another."""
-    place = 0
+def _json_in(text: str) -> Iterator[tuple[list[Any], bool]]:
+    """The JSON objects and lists that stand in a text one after another; then what the text was meant to be, repaired.
+
+    The latter is one value, or several as a list.
+    """
+    values, place = list[Any](), 0
     for begin in islice(_OPENING.finditer(text), _MAX_STARTS):
         if begin.start() >= place:
             with suppress(ValueError):
                 value, place = _DECODER.raw_decode(text, begin.start())
-                yield value
-
-
-def _repaired(text: str) -> Any:
-    """What a text that is no JSON was meant to be: one value, or several as a list; None for what is beyond repair."""
+                values.append(value)
+    yield values, False
     if len(text) <= _MAX_REPAIRED and not _NESTED.search(text):
         with suppress(ImportError, ValueError):
             from json_repair import loads  # noqa: PLC0415 -- for models of servers alone
 
-            return loads(text)
-    return None
+            yield [loads(text)], True
 
 
 def _named(values: Iterable[Any], name: str, *, is_list: bool) -> dict[str, Any] | None:
@@ -299,14 +293,13 @@ def _items(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-def _bare_items(value: Any) -> list[Any] | None:
+def _bare_items(value: Any) -> list[Any]:
     """Items that stand alone, in a list, or under another name than was asked for."""
     if isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()
     given = value if isinstance(value, list) else [value]
     objects = [one for one in given if isinstance(one, dict)]
-    items = [one for one in objects if len(one) > 1] if objects else given if value is given else []
-    return items or None
+    return [one for one in objects if len(one) > 1] if objects else given if value is given else []
 
 
 def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:

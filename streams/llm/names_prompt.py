@@ -38,9 +38,9 @@ def within_budget(names: DoubtfulNames) -> DoubtfulNames:
     """The first names, as many as the prompt has room for."""
     shown, characters = list[DoubtfulName](), 0
     for name in names.names:
-        lines = [*map(_quoted_fact, _said(name))]
-        for twin in name.twins:
-            lines += [_entity_words(twin), *map(_quoted_text, names.known_facts.get(twin.entity_id, ()))]
+        lines = [*map(fact_words, name.facts[:_MAX_SHOWN_FACTS]), *map(entity_words, name.twins)]
+        texts = (text for twin in name.twins for text in names.known_facts.get(twin.entity_id, ()))
+        lines += (quoted(text, _MAX_SHOWN_FACT) for text in texts)
         characters += sum(len(line) + _LINE_OVERHEAD for line in lines)
         if characters > MAX_NAME_CHARACTERS:
             break
@@ -56,57 +56,48 @@ def entity_labels(names: Sequence[DoubtfulName]) -> dict[UUID, int]:
 
 def names_text(subject: NumberedConflicts) -> str:
     """The names in doubt with what the turn says of them, and the entities that they may mean with known facts."""
+
+    def identity(fact: ExtractedFact) -> tuple[str, str, str | None]:
+        return fact.text, fact.excerpt, fact.subject
+
     names, labels = subject.doubtful_names, entity_labels(subject.doubtful_names)
     entities = {twin.entity_id: twin for name in names for twin in name.twins}
-    new = {_words(one.fact): f"N{one.number} " for one in subject.conflicts if one.reconsidered_fact_id is None}
+    new = {identity(one.fact): f"N{one.number} " for one in subject.conflicts if one.reconsidered_fact_id is None}
     known = {known.fact_id: number for one in subject.conflicts for number, known in one.candidates}
+    said = [name.facts[:_MAX_SHOWN_FACTS] for name in names]
     lines = ["Names in doubt:"]
-    for number, name in enumerate(names, 1):
-        lines.append(f"M{number} {_quoted_name(name.name)} ({name.type})")
-        lines += (f"  in {new.get(_words(fact), '')}{_quoted_fact(fact)}" for fact in _said(name))
+    for number, (name, facts) in enumerate(zip(names, said, strict=True), 1):
+        lines.append(f"M{number} {quoted(name.name, _MAX_SHOWN_NAME)} ({name.type})")
+        lines += (f"  in {new.get(identity(fact), '')}{fact_words(fact)}" for fact in facts)
         lines.append(f"  may be: {', '.join(f'E{labels[twin.entity_id]}' for twin in name.twins)}")
     if subject.names is not None:  # what else the turn says may show who is meant
-        shown = {_words(fact) for name in names for fact in _said(name)}
-        others = [fact for fact in subject.names.found.facts if _words(fact) not in shown][:_MAX_SHOWN_FACTS]
-        lines += ["Also said in this turn:"] * bool(others) + [f"  {_quoted_fact(fact)}" for fact in others]
+        shown = {identity(fact) for facts in said for fact in facts}
+        others = [fact for fact in subject.names.found.facts if identity(fact) not in shown][:_MAX_SHOWN_FACTS]
+        lines += ["Also said in this turn:"] * bool(others) + [f"  {fact_words(fact)}" for fact in others]
     lines.append("Known entities:")
     for entity_id, label in labels.items():
         entity = entities[entity_id]
         about = sorted(known[fact_id] for fact_id in entity.subject_of if fact_id in known)
-        facts = f"; facts about it: {', '.join(f'K{number}' for number in about)}" if about else ""
-        lines.append(f"E{label} {_entity_words(entity)}{facts}")
+        of_entity = f"; facts about it: {', '.join(f'K{number}' for number in about)}" if about else ""
+        lines.append(f"E{label} {entity_words(entity)}{of_entity}")
         if subject.names is not None:
-            lines += (f"  {_quoted_text(text)}" for text in subject.names.known_facts.get(entity_id, ()))
+            known_facts = subject.names.known_facts.get(entity_id, ())
+            lines += (f"  {quoted(text, _MAX_SHOWN_FACT)}" for text in known_facts)
     return "\n".join(lines)
 
 
-def _entity_words(entity: KnownEntity) -> str:
+def entity_words(entity: KnownEntity) -> str:
+    """An entity as the prompt shows it: its name, type and first other names."""
     own = one_line(entity.name).casefold()
     others = dict.fromkeys(one_line(alias.text) for alias in entity.aliases if one_line(alias.text).casefold() != own)
-    also = ", ".join(map(_quoted_name, list(others)[:_MAX_ALIASES]))
-    return f"{_quoted_name(entity.name)} ({entity.type}{f'; also {also}' if also else ''})"
+    also = ", ".join(quoted(text, _MAX_SHOWN_NAME) for text in list(others)[:_MAX_ALIASES])
+    return f"{quoted(entity.name, _MAX_SHOWN_NAME)} ({entity.type}{f'; also {also}' if also else ''})"
 
 
-def _said(name: DoubtfulName) -> Sequence[ExtractedFact]:
-    return name.facts[:_MAX_SHOWN_FACTS]
-
-
-def _words(fact: ExtractedFact) -> tuple[str, str, str | None]:
-    return fact.text, fact.excerpt, fact.subject
-
-
-def _quoted_fact(fact: ExtractedFact) -> str:
-    """A fact, and where that differs how it was said."""
-    text, excerpt = _quoted_text(fact.text), _quoted_text(fact.excerpt)
+def fact_words(fact: ExtractedFact) -> str:
+    """A fact as the prompt shows it, and where that differs how it was said."""
+    text, excerpt = (quoted(one, _MAX_SHOWN_FACT) for one in (fact.text, fact.excerpt))
     return text if text == excerpt else f"{text}, said as {excerpt}"
-
-
-def _quoted_name(text: str) -> str:
-    return quoted(text, _MAX_SHOWN_NAME)
-
-
-def _quoted_text(text: str) -> str:
-    return quoted(text, _MAX_SHOWN_FACT)
 
 
 NAMES_PROMPT_VERSION: Final = f"{PROMPT_VERSION}-names-2"
@@ -181,9 +172,10 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
     names = no_answers(subject)
     if not faults:
         entities = {label: entity_id for entity_id, label in entity_labels(subject.doubtful_names).items()}
+        meant = (entities.get(int(answer)) for answer in said.values())
         names = tuple(
-            _answer(name, entities.get(int(said[number])), "answered")
-            for number, name in enumerate(subject.doubtful_names, 1)
+            name.model_copy(update={"entity_id": entity_id, "reason": "answered"})
+            for name, entity_id in zip(names, meant, strict=True)
         )
     contradictions = set(_contradictions(decided.value, names, subject))
     decisions = (
@@ -205,12 +197,15 @@ def _choices(subject: NumberedConflicts) -> dict[int, list[int]]:
 
 def no_answers(subject: NumberedConflicts) -> tuple[AnsweredName, ...]:
     """For want of a valid answer no name means a known entity."""
-    return tuple(_answer(name, None, "no valid answer") for name in subject.doubtful_names)
-
-
-def _answer(name: DoubtfulName, entity_id: UUID | None, reason: str) -> AnsweredName:
-    twins = tuple(twin.entity_id for twin in name.twins)
-    return AnsweredName(name=name.name, twins=twins, entity_id=entity_id, reason=reason)
+    return tuple(
+        AnsweredName(
+            name=name.name,
+            twins=tuple(twin.entity_id for twin in name.twins),
+            entity_id=None,
+            reason="no valid answer",
+        )
+        for name in subject.doubtful_names
+    )
 
 
 def _contradictions(
