@@ -101,16 +101,11 @@ def contrary(one: Reading, other: Reading) -> bool:
             is_over = affirming.ending and any(not one.reached for one in affirming.denials)  # "mit Rauchen aufgehört"
             if (is_soft and affirming.is_negative) or is_over:
                 continue
-            told = [word for word in denial.reached if _has(word, words)]
-            is_all = bool(told) and len(told) == len(denial.reached)
-            if is_all and all(_is_turned(word, denying, affirming) for word in told):
+            sides = [(_is_denied(word, denying), _is_denied(word, affirming)) for word in denial.reached]
+            is_all = bool(sides) and all(_has(word, words) for word in denial.reached)
+            if is_all and all(None not in side and side[0] != side[1] for side in sides):
                 return True
     return False
-
-
-def _is_turned(word: str, one: Reading, other: Reading) -> bool:
-    sides = [_is_denied(word, reading) for reading in (one, other)]
-    return None not in sides and sides[0] != sides[1]
 
 
 def _is_denied(word: str, reading: Reading) -> bool | None:
@@ -249,7 +244,10 @@ def other_value(known: str, text: str) -> str | None:
     A verb may be in other words ("lives", "resides"): only what follows an article, a preposition or another word
     that tells something counts.
     """
-    left, right = (_bare(one) for one in (known, text))
+    left, right = (  # the words that tell something, each with the word before it
+        [(before, token) for before, token in pairwise(("", *read(one).tokens)) if _tells(token)]
+        for one in (known, text)
+    )
     stems, others = ([stem_of(token) for _, token in words] for words in (left, right))
     places = [at for at, (one, other) in enumerate(zip(stems, others, strict=False)) if one != other]
     if len(left) != len(right) or len(places) != 1:
@@ -259,12 +257,6 @@ def other_value(known: str, text: str) -> str | None:
     before = {left[place][0].casefold(), right[place][0].casefold()}
     is_noun = before <= WORDS["articles"] | WORDS["possessives"]  # of both: "started at" is no value for "has a job at"
     return right[place][1] if is_noun or not may_be_verb else None
-
-
-def _bare(text: str) -> list[tuple[str, str]]:
-    """The words that tell something, each with the word before it."""
-    pairs = pairwise(("", *read(text).tokens))
-    return [(before, token) for before, token in pairs if _tells(token)]
 
 
 def _tells(token: str) -> bool:
@@ -283,9 +275,8 @@ def changed_tense(source: str, text: str) -> bool:
         for one, other in (sides, sides[::-1]):
             if said & one and not said & other and told & other and not told & one:
                 return True
-    return any(_presents(past) & (told - said) for past in said - told) or any(
-        _presents(past) & (said - told) for past in told - said
-    )
+    gone, come = said - told, told - said
+    return any(_presents(past) & come for past in gone) or any(_presents(past) & gone for past in come)
 
 
 def _verbs(reading: Reading) -> frozenset[str]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from mnemolog.streams.text.differences import WORDS_FOR_USER
@@ -105,8 +106,9 @@ def read(text: str) -> Reading:
     form = plain(text)
     is_spaced = _UNSPACED.search(form) is None
     signs = frozenset(_SIGNS.findall(form)) - _NO_SIGNS
-    denials = (*_denials(tokens),) if is_spaced else (*_sign_denials(form),)
+    denials = (*(_denials(tokens) if is_spaced else _sign_denials(form)),)
     dates = [token for token in tokens if _NUMERIC_DATE.fullmatch(token)]
+    numbers = {str(int(number)) for date in dates for number in re.findall(r"\d+", date)}
     numerals = {*_numerals(form)}
     words = [token.casefold() for token in tokens]
     end = ENDED.search(" ".join(words))
@@ -115,7 +117,16 @@ def read(text: str) -> Reading:
     return Reading(
         tokens=tuple(tokens),
         claimed=frozenset({*_details(certain)} - {*dates} | numerals),
-        details=frozenset({*_details(tokens), *composed_numbers(tokens), *numerals, *_date_parts(dates)}),
+        details=frozenset(
+            {
+                *_details(tokens),
+                *composed_numbers(tokens),
+                *numerals,
+                *dates,
+                *numbers,
+                *(f"month {one}" for one in numbers),
+            }
+        ),
         names=frozenset(names_of(tokens)) - WORDS_FOR_USER - _leading_word(tokens),
         stems=stems,
         denials=denials,
@@ -151,13 +162,10 @@ def is_english(text: str) -> bool | None:
 
 def tells_time(text: str) -> bool:
     """Whether a text has a word, a sign or a year that tells when."""
-    words = read(text).tokens
-    said = any(
-        word.casefold() in WORDS["time_words"] or word.casefold() in DATES or _YEAR.fullmatch(word) for word in words
-    )
+    words = [token.casefold() for token in read(text).tokens]
     return (
-        said
-        or any(UNITS.get(word.casefold()) in WORDS["time_units"] for word in words)
+        any(word in WORDS["time_words"] or word in DATES or _YEAR.fullmatch(word) for word in words)
+        or any(UNITS.get(word) in WORDS["time_units"] for word in words)
         or any(sign in text for sign in WORDS["time_signs"])
     )
 
@@ -246,13 +254,6 @@ def _details(tokens: Sequence[str]) -> Iterator[str]:
     yield from (QUALIFIERS[token.casefold()] for token in tokens if token.casefold() in QUALIFIERS)
 
 
-def _date_parts(dates: Sequence[str]) -> Iterator[str]:
-    for date in dates:
-        yield date
-        for number in re.findall(r"\d+", date):
-            yield from (str(int(number)), f"month {int(number)}")
-
-
 def _denials(tokens: Sequence[str]) -> Iterator[Denial]:
     """A denial reaches to the end of its clause; a negation at the end the words before it ("raucht nicht").
 
@@ -280,8 +281,13 @@ def _denials(tokens: Sequence[str]) -> Iterator[Denial]:
             if is_content(after) and word_after not in DATES and word_after not in _REACHING:
                 (unclear if joined else reached).append(stem_of(after))
         if not reached and word in NEGATIONS:
-            before = list(_before(tokens[max(0, place - _LONGEST_CLAUSE) : place]))
-            reached = before[:-1] or before
+            # The clause before it, backwards: one at its end denies it all but the first word ("raucht nicht").
+            before = takewhile(
+                lambda one: one not in CLAUSE_ENDS and one.casefold() not in CONJUNCTIONS,
+                reversed(tokens[max(0, place - _LONGEST_CLAUSE) : place]),
+            )
+            denied = [stem_of(one) for one in before if is_content(one) and one.casefold() not in DATES]
+            reached = denied[:-1] or denied
         yield Denial(word, clause, frozenset(reached), frozenset(unclear))
 
 
@@ -289,12 +295,3 @@ def _sign_denials(form: str) -> Iterator[Denial]:
     for clause, part in enumerate(_SIGN_CLAUSES.split(form)):
         if negation := next((sign for sign in WORDS["other_negations"] if sign in part), ""):
             yield Denial(negation, clause, frozenset(_SIGNS.findall(part)) - _NO_SIGNS, frozenset())
-
-
-def _before(tokens: Sequence[str]) -> Iterator[str]:
-    """The clause before a negation, backwards: one at its end denies it all but the first word ("raucht nicht")."""
-    for token in reversed(tokens):
-        if token in CLAUSE_ENDS or token.casefold() in CONJUNCTIONS:
-            return
-        if is_content(token) and token.casefold() not in DATES:
-            yield stem_of(token)
