@@ -31,7 +31,7 @@ class EmbedStage:
 
     async def __call__(self, received: ReceivedEnvelope[ExtractedFacts], record: KafkaRecord) -> EmbeddedFacts:  # noqa: ARG002 -- a stage's signature
         envelope = received.require_valid()
-        if envelope.end is not None:
+        if envelope.end is not None and not envelope.facts:
             return next_envelope(EmbeddedFacts, envelope)
         names = self._names(envelope)
         embedded = await self._embed(envelope, names.values())
