@@ -1,7 +1,8 @@
 """What a prompt shows beside a turn: which entities its words may name, and what fits into the tokens for it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Final, TypeVar
@@ -37,8 +38,16 @@ class SaidNames:
 
 
 def names_said_in(text: str) -> SaidNames:
-    words = _WORD.findall(text)
-    heads = dict.fromkeys(head for word in words for head in _heads_of_word(word))
+    words, heads = _WORD.findall(text), dict[str, None]()
+    for word in words:
+        if _UNSPACED.search(word):
+            places = range(len(word))
+            heads |= dict.fromkeys(
+                word[start : start + size] for start in places for size in range(1, HEAD_LETTERS + 1)
+            )
+        elif word not in SMALL_WORDS:  # in small letters it begins no name
+            parts = (word, *_JOINS.split(word)[1:])
+            heads |= dict.fromkeys(name_head(key) for part in parts if (key := name_key(part)))
     compared = " ".join(name_key(part) for word in words for part in _JOINS.split(word))
     ties = tuple(dict.fromkeys(tie for tie, _ in ties_in(text)))
     predicates = dict.fromkeys(map(name_of_predicate, ties))
@@ -48,15 +57,6 @@ def names_said_in(text: str) -> SaidNames:
         ties=tuple(map(tie_head, ties)),
         predicates=tuple(predicates),
     )
-
-
-def _heads_of_word(word: str) -> Iterator[str]:
-    """The heads of names that may begin with a word; a small word in small letters begins none."""
-    if _UNSPACED.search(word):
-        places = range(len(word))
-        yield from (word[start : start + size] for start in places for size in range(1, HEAD_LETTERS + 1))
-    elif word not in SMALL_WORDS:
-        yield from (name_head(key) for part in (word, *_JOINS.split(word)[1:]) if (key := name_key(part)))
 
 
 _LEAST: Final = 24
@@ -76,7 +76,12 @@ def last_messages(messages: Sequence[EarlierMessage], *, count: int, tokens: int
         size = estimate_tokens(message.content)
         if size > room:
             if room >= _LEAST:
-                kept.append(message.model_copy(update={"content": _end_of(message.content, room)}))
+                words = message.content.split()
+                fitting = bisect_right(
+                    range(1, len(words) + 1), room, key=lambda count: estimate_tokens(" ".join(words[-count:]))
+                )
+                end = " ".join(words[-fitting:]) if fitting else message.content[-room:]
+                kept.append(message.model_copy(update={"content": f"… {end}"}))
             break
         kept.append(message)
         tokens = room - size
@@ -119,15 +124,3 @@ def _fitting(items: Iterable[T], tokens: int, text_of: Callable[[T], str]) -> It
         if tokens < 0:
             return
         yield item
-
-
-def _end_of(content: str, tokens: int) -> str:
-    """The last words of a text that fit."""
-    words = content.split()
-    low, high = 0, len(words)
-    while low < high:  # so many words from the end fit
-        middle = (low + high + 1) // 2
-        fits = estimate_tokens(" ".join(words[len(words) - middle :])) <= tokens
-        low, high = (middle, high) if fits else (low, middle - 1)
-    end = " ".join(words[len(words) - low :]) if low else content[-tokens:]
-    return f"… {end}"

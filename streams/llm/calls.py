@@ -78,8 +78,6 @@ _SAME_ADVICE: Final[Mapping[str, str]] = {
     "unexpected_reply": "not_json",
     "no_choices": "not_json",
 }
-_OF_SERVER: Final = frozenset({"connection", "timeout", "not_json", "unexpected_reply", "other_model"})
-"""Failures, besides statuses, with which a fallback is asked."""
 _QUOTABLE: Final = frozenset({"connection", "http_402", "http_404", "http_429", "wrong_dimensions", "wrong_count"})
 """Failures whose details are about the server and the account alone."""
 FAILURES_TO_WARN: Final = 5
@@ -109,11 +107,6 @@ class CallFailure:
         said = f": {self.detail}" if self.detail and self.code in _QUOTABLE else ""
         advice = _ADVICE.get(_SAME_ADVICE.get(self.code, self.code), "the server fails: see its log")
         return f"{advice} ({self.code}{said})"
-
-    @property
-    def is_of_server(self) -> bool:
-        """Whether another server may well answer: this one is away, out of quota, or refuses the key."""
-        return self.kind == "unavailable" and (self.code in _OF_SERVER or self.code.startswith("http_"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,12 +114,6 @@ class Evidence:
         sound = [(one, faults) for one, faults in found if not any(fault.field == "text" for fault in faults)]
         return [one.message for one, _ in sound], next((faults for _, faults in sound or found), [])
 
-    def faults(self, text: str, excerpt: str, **fields: Any) -> list[FieldFault]:
-        """What is wrong with a fact; without the words of its excerpt, that."""
-        if not self.messages_of(text, excerpt):
-            return [FieldFault("text", "excerpt", self.absence_reason(excerpt))]
-        return self.support(text, excerpt, **fields)[1]
-
     def _faults(self, text: str, excerpt: str, message: _EvidenceMessage, **fields: Any) -> Iterator[FieldFault]:
         kind, subject = short_answer(excerpt), fields.get("subject") or ""
         is_named = bool(subject) and not is_user_word(subject)

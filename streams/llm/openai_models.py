@@ -82,6 +82,8 @@ _ANSWER_FIELDS: Final = (
     *("reasoning_content", "reasoning", "thinking"),
 )
 """Where servers put an answer."""
+_OF_SERVER: Final = frozenset({"connection", "timeout", "not_json", "unexpected_reply", "other_model"})
+"""Failures, besides statuses, with which a fallback is asked."""
 AWAY_SECONDS: Final = 60.0
 """So long an endpoint that failed is asked after its fallbacks, unless it says how long."""
 _MAX_DETAIL: Final = 300  # characters of a server's message that are kept
@@ -241,7 +243,9 @@ class Servers:
                         _log.warning("fallback_in_use", model=self._name, fallback=server.endpoint.name)
                     self._problems[self._name] = f"{server.endpoint.name} answers, as {first.failure.advice}"
                 return outcome
-            if not outcome.is_of_server:
+            # Another server may well answer where this one is away, out of quota, or refuses the key.
+            is_of_server = outcome.code in _OF_SERVER or outcome.code.startswith("http_")
+            if outcome.kind != "unavailable" or not is_of_server:
                 return outcome
             failures[server] = outcome
             server.failure, server.away_until = outcome, now() + (outcome.retry_after or AWAY_SECONDS)

@@ -1,6 +1,5 @@
 """The prompt for a summary of an entity, which replies are accepted, and a summary without a model."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -87,30 +86,22 @@ def parse_summary(text: str, task: SummaryTask) -> ParsedReply[str]:
     if not isinstance(reply, _Summary):
         return ParsedReply(complaints=reply)
     summary = " ".join(one_line(sentence.text) for sentence in reply.sentences)
-    faults = [
-        f"sentence {number}: {fault}"
-        for number, sentence in enumerate(reply.sentences, 1)
-        for fault in _sentence_faults(sentence, task)
-    ]
+    faults: list[str] = []
+    for number, sentence in enumerate(reply.sentences, 1):
+        if strange := [fact for fact in sentence.facts if not 1 <= fact <= len(task.facts)]:
+            faults.append(f"sentence {number}: there is no F{strange[0]}: the facts are F1 to F{len(task.facts)}")
+            continue
+        said = [task.facts[fact - 1].text for fact in dict.fromkeys(sentence.facts)]
+        if added := [*dict.fromkeys(added_details(said, sentence.text, [task.name, *task.aliases]))]:
+            faults.append(
+                f"sentence {number}: it says {', '.join(added)}, which none of its facts says: leave it out, "
+                "or name the fact that says it, in the same spelling"
+            )
+        if read(sentence.text).denies and not any(read(one).denies for one in said):
+            faults.append(f"sentence {number}: it denies something, and none of its facts does")
     if estimate_tokens(summary) > task.max_tokens or len(summary) > MAX_SUMMARY:
         faults.append(f"the summary is longer than {task.max_tokens // 2} words: say only what matters most")
     return ParsedReply(complaints=first_complaints(faults)) if faults else ParsedReply(value=summary)
-
-
-def _sentence_faults(sentence: _Sentence, task: SummaryTask) -> Iterator[str]:
-    strange = [number for number in sentence.facts if not 1 <= number <= len(task.facts)]
-    if strange:
-        yield f"there is no F{strange[0]}: the facts are F1 to F{len(task.facts)}"
-        return
-    said = [task.facts[number - 1].text for number in dict.fromkeys(sentence.facts)]
-    added = [*added_details(said, sentence.text, [task.name, *task.aliases])]
-    if added:
-        yield (
-            f"it says {', '.join(dict.fromkeys(added))}, which none of its facts says: leave it out, "
-            "or name the fact that says it, in the same spelling"
-        )
-    if read(sentence.text).denies and not any(read(one).denies for one in said):
-        yield "it denies something, and none of its facts does"
 
 
 def joined_facts(task: SummaryTask) -> list[dict[str, Any]]:

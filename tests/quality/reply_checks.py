@@ -96,8 +96,10 @@ def fact_task(row: dict[str, Any]) -> ExtractionTask:
 def fact_checks(row: dict[str, Any]) -> frozenset[str]:
     fields = {name: row.get(name) for name in ("key", "value", "subject")}
     fields |= {name: datetime.fromisoformat(row[name]) for name in ("event_time", "valid_until") if name in row}
-    found = Evidence.of(fact_task(row)).faults(row["text"], row.get("excerpt", row["said"]), **fields)
-    return frozenset(fault.check for fault in found)
+    evidence, excerpt = Evidence.of(fact_task(row)), row.get("excerpt", row["said"])
+    if not evidence.messages_of(row["text"], excerpt):
+        return frozenset({"excerpt"})
+    return frozenset(fault.check for fault in evidence.support(row["text"], excerpt, **fields)[1])
 
 
 def _decision(table: str, kind: str, known: str, new: str, merged: str, *, honest: bool) -> Judged:
