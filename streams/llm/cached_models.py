@@ -100,7 +100,8 @@ class CachedChatModel:
         milliseconds = record_call(prompt.purpose, reply.model, started, reply.usage, turns=len(questions))
         count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
         parts = divide(reply)
-        request, first = _text_digest(prompt), next((place for place, part in enumerate(parts) if part), None)
+        request = _digest(*(message.content for message in prompt.messages))
+        first = next((place for place, part in enumerate(parts) if part), None)
         turn_ids = tuple(question.source.source_id for question in questions)
         new = []
         for place, (question, part) in enumerate(zip(questions, parts, strict=True)):
@@ -125,7 +126,7 @@ class CachedChatModel:
         # other candidates, and the integers of a reply mean nothing without them.
         name = question.model or self._model.model
         name = name if len(name) <= _LONGEST_NAME_IN_KEY else _digest(name)
-        return f"{question.version}/{name}/{_text_digest(question)}"
+        return f"{question.version}/{name}/{_digest(*(message.content for message in question.messages))}"
 
     async def close(self) -> None:
         await self._gets.close()
@@ -190,54 +191,46 @@ class CachedEmbedder:
         return (await self._embed_all([wanted], divisible=False))[0]
 
     async def _embed_all(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[EmbeddingResult]:
-        keys = [_key(source, self._version(texts)) for source, texts in wanted]
+        versions = [f"embed/{self.model}/{_digest(*texts)}" for _, texts in wanted]
+        keys = [_key(source, version) for (source, _), version in zip(wanted, versions, strict=True)]
         stored = dict(await self._replies.get_many(keys))
-        missing = [request for key, request in zip(keys, wanted, strict=True) if key not in stored]
+        missing = [place for place, key in enumerate(keys) if key not in stored]
         # What is stored is what was made now, unless another worker was first: then its vectors count.
         made: dict[str, _StoredVectors] = {}
         if missing:
-            new = await self._call_embedder(missing, made, divisible=divisible)
+            started = perf_counter()
+            all_texts = [text for place in missing for text in wanted[place][1]]
+            embeddings = await self._embedder.embed(all_texts, divisible=divisible)
+            milliseconds = record_call("embed", self.model, started, embeddings.usage)
+            count_cost(self._prices, "embed", self.model, embeddings.usage)
+            metrics.EMBEDDING_TEXTS.observe(len(all_texts))
+            vectors, new = iter(embeddings.vectors), []
+            for place in missing:
+                source, texts = wanted[place]
+                share = len(texts) / len(all_texts)
+                own = _StoredVectors(share=round(share, 4), vectors=tuple(islice(vectors, len(texts))))
+                usage = Usage(input_tokens=round(embeddings.usage.input_tokens * share))
+                reply = Reply(text=own.model_dump_json(), model=self.model, usage=usage, endpoint=embeddings.endpoint)
+                made[reply.text] = own
+                new.append(_to_stored_reply(source, versions[place], reply, milliseconds=milliseconds))
             stored |= {reply.key: (reply,) for reply in await self._replies.put_many(new)}
         results = []
         for key, (source, _) in zip(keys, wanted, strict=True):
-            reply = stored[key][0]
-            kept = made.get(reply.reply) or _StoredVectors.model_validate_json(reply.reply)
-            is_paid = reply.is_paid_by_another(source.position)
+            kept = stored[key][0]
+            own = made.get(kept.reply) or _StoredVectors.model_validate_json(kept.reply)
+            is_paid = kept.is_paid_by_another(source.position)
             results.append(
                 EmbeddingResult(
-                    vectors=kept.vectors,
-                    model=reply.model,
-                    calls=0 if is_paid else kept.share,
-                    tokens=0 if is_paid else reply.input_tokens,
-                    milliseconds=reply.milliseconds,
+                    vectors=own.vectors,
+                    model=kept.model,
+                    calls=0 if is_paid else own.share,
+                    tokens=0 if is_paid else kept.input_tokens,
+                    milliseconds=kept.milliseconds,
                     is_paid=is_paid,
-                    endpoint=reply.endpoint,
+                    endpoint=kept.endpoint,
                 )
             )
         return results
-
-    async def _call_embedder(
-        self, wanted: list[_EmbeddingRequest], made: dict[str, _StoredVectors], *, divisible: bool
-    ) -> list[StoredReply]:
-        """The replies to store; `made` gets what each text of them says."""
-        started = perf_counter()
-        all_texts = [text for _, texts in wanted for text in texts]
-        embeddings = await self._embedder.embed(all_texts, divisible=divisible)
-        milliseconds = record_call("embed", self.model, started, embeddings.usage)
-        count_cost(self._prices, "embed", self.model, embeddings.usage)
-        metrics.EMBEDDING_TEXTS.observe(len(all_texts))
-        vectors, new = iter(embeddings.vectors), []
-        for source, texts in wanted:
-            share = len(texts) / len(all_texts)
-            own = _StoredVectors(share=round(share, 4), vectors=tuple(islice(vectors, len(texts))))
-            usage = Usage(input_tokens=round(embeddings.usage.input_tokens * share))
-            reply = Reply(text=own.model_dump_json(), model=self.model, usage=usage, endpoint=embeddings.endpoint)
-            made[reply.text] = own
-            new.append(_to_stored_reply(source, self._version(texts), reply, milliseconds=milliseconds))
-        return new
-
-    def _version(self, texts: tuple[str, ...]) -> str:
-        return f"embed/{self.model}/{_digest(*texts)}"
 
 
 def _key(source: RequestSource, version: str) -> ReplyKey:
@@ -276,11 +269,6 @@ def _to_timed_reply(reply: StoredReply, position: str | None) -> TimedReply:
         is_paid=reply.is_paid_by_another(position),
         endpoint=reply.endpoint,
     )
-
-
-def _text_digest(prompt: Prompt) -> str:
-    """Stands for all that a prompt says."""
-    return _digest(*(message.content for message in prompt.messages))
 
 
 def _digest(*texts: str) -> str:
