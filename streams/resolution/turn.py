@@ -22,7 +22,6 @@ from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.questions import DoubtfulNames
 from mnemolog.streams.entities.subjects import cases_of_one_entity, with_subject_relations
 from mnemolog.streams.llm.ask import ask, step_of, with_unused
-from mnemolog.streams.llm.names_prompt import no_answers, parse_answers, question_prompt, within_budget
 from mnemolog.streams.llm.ports import (
     NumberedConflicts,
     PromptRefusedError,
@@ -32,7 +31,13 @@ from mnemolog.streams.llm.ports import (
     SourceChatModel,
     SourceEmbedder,
 )
-from mnemolog.streams.llm.resolve_prompt import number_questions
+from mnemolog.streams.llm.resolve_prompt import (
+    no_answers,
+    number_questions,
+    parse_answers,
+    question_prompt,
+    within_budget,
+)
 from mnemolog.streams.resolution.classify import (
     Classification,
     Conflict,

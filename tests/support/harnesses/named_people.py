@@ -16,7 +16,6 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities.questions import DoubtfulName
-from mnemolog.streams.llm.names_prompt import entity_labels
 from mnemolog.streams.llm.ports import (
     Embedder,
     ExtractionTask,
@@ -28,6 +27,7 @@ from mnemolog.streams.llm.ports import (
     TaskPrompt,
     Usage,
 )
+from mnemolog.streams.llm.resolve_prompt import entity_labels
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.commits import ALICE
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply, summary_reply

@@ -14,8 +14,8 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import EntityLink, KnownEntity
 from mnemolog.schemas.entity_events import EntityAliasAdded, EntityRegistered, FactLinked
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.llm.names_prompt import NAMES_PROMPT_VERSION
 from mnemolog.streams.llm.ports import NumberedConflict
+from mnemolog.streams.llm.resolve_prompt import NAMES_PROMPT_VERSION
 from tests.support.builders.commits import fact_id_at
 from tests.support.builders.model_replies import decision_json
 from tests.support.builders.name_choices import choose_called

@@ -16,18 +16,19 @@ from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
 from mnemolog.streams.entities.resolver import NameContext
 from mnemolog.streams.llm.ask import ParsedReply
-from mnemolog.streams.llm.names_prompt import (
+from mnemolog.streams.llm.ports import NumberedConflicts
+from mnemolog.streams.llm.resolve_prompt import (
     MAX_NAME_CHARACTERS,
     NAMES_PROMPT_VERSION,
+    PROMPT_VERSION,
     ParsedAnswers,
     names_text,
     no_answers,
+    pairs_of,
     parse_answers,
     question_prompt,
     within_budget,
 )
-from mnemolog.streams.llm.ports import NumberedConflicts
-from mnemolog.streams.llm.resolve_prompt import PROMPT_VERSION, pairs_of
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, fact, known_fact
 from tests.support.builders.questions import number_conflicts
