@@ -132,7 +132,6 @@ class ReplyModel(BaseModel):
 
 
 def _faults(error: ValidationError) -> dict[str, set[int]]:
-    """The fields with faults, and the places of the faulty items of those that are lists."""
     found: dict[str, set[int]] = {}
     for name, *at in (fault["loc"] for fault in error.errors(include_url=False) if fault["loc"]):
         found.setdefault(str(name), set()).update(place for place in at[:1] if isinstance(place, int))
@@ -140,7 +139,6 @@ def _faults(error: ValidationError) -> dict[str, set[int]]:
 
 
 def _filled(text: str) -> str:
-    """The text without quotes around the whole of it."""
     if not text.strip():
         raise ValueError("must not be blank")
     inner = text.strip()[1:-1]
@@ -148,7 +146,6 @@ def _filled(text: str) -> str:
 
 
 def _null(value: object) -> object:
-    """None for what models write in its place."""
     is_null = isinstance(value, str) and (value.strip() == "None" or value.strip().casefold() in {"", "null", "n/a"})
     return None if is_null else value
 
@@ -308,7 +305,6 @@ def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:
 
 
 def reply_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a reply in the subset that structured output accepts: all required, nothing additional."""
     schema: dict[str, Any] = _pruned(model.model_json_schema())
     return schema
 
@@ -429,7 +425,6 @@ def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalid
 
 
 def fallback_notes(answers: Iterable[TimedReply | EmbeddingResult]) -> Iterator[str]:
-    """A note for each fallback that answered."""
     return (f"answered by the fallback {name}" for name in dict.fromkeys(one.endpoint for one in answers) if name)
 
 

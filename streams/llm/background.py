@@ -89,7 +89,6 @@ def last_messages(messages: Sequence[EarlierMessage], *, count: int, tokens: int
 
 
 def best_facts(facts: Iterable[ShownFact], *, tokens: int) -> tuple[ShownFact, ...]:
-    """The first facts that fit."""
     return tuple(_fitting(facts, tokens, lambda fact: f"{fact.key} {fact.value} {fact.subject} {fact.text}"))
 
 
@@ -99,12 +98,10 @@ def best_entities(entities: Iterable[ShownEntity], *, tokens: int) -> tuple[Show
 
 
 def tokens_of_entities(entities: Iterable[ShownEntity]) -> int:
-    """The tokens that these entities take."""
     return sum(_AROUND + estimate_tokens(_entity_text(entity)) for entity in entities)
 
 
 def _entity_text(entity: ShownEntity) -> str:
-    """All that is shown of an entity."""
     return " ".join((entity.name, entity.type, *entity.names, *entity.ties))
 
 

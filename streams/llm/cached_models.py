@@ -74,7 +74,6 @@ class CachedChatModel:
         return ask
 
     async def unused_replies(self, source: RequestSource, question: Prompt | None) -> Sequence[TimedReply]:
-        """As `SourceChatModel`."""
         if source.position is None:
             return ()
         stored = await self._replies.paid(source.owner, source.source_id, source.stage, source.position)
@@ -82,7 +81,6 @@ class CachedChatModel:
         return [_to_timed_reply(reply, source.position) for reply in stored if reply.version != used]
 
     async def has_reply(self, question: SourceQuestion) -> bool:
-        """As `SourceChatModel`."""
         return bool(await self._gets.submit(_key(question.source, self._version(question.prompt))))
 
     async def ask_together(

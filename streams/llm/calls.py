@@ -214,7 +214,6 @@ class CallRetrier:
                     return outcome, before
 
     def _growing_delay(self, failures: int, failure: CallFailure) -> float:
-        """Seconds until the next attempt after `failures` of them."""
         settings = self._settings
         if failure.retry_after is not None:
             # the jitter keeps all callers from coming back in the same moment
@@ -222,7 +221,6 @@ class CallRetrier:
         return self._uniform(0, self._longest_delay(failures))
 
     def _record(self, outcome: object) -> None:
-        """Count the outcome of an attempt or a probe."""
         seen = self._outcomes
         if not isinstance(outcome, CallFailure):
             self._outcomes = replace(seen, successes=seen.successes + 1)

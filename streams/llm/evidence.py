@@ -234,7 +234,6 @@ def _starts(words: frozenset[str]) -> set[str]:
 
 
 def in_first_person(text: str) -> bool:
-    """Whether a text has "I", "me", "we" or the like, or "my"."""
     tokens = {token.casefold() for token in read(text).tokens}
     return bool(tokens & (WORDS["first_person"] | WORDS["my"])) or OWN_SIGNS.search(text) is not None
 
@@ -291,7 +290,6 @@ class _EvidenceMessage:
     asked: str
 
     def sentences(self, excerpt: str) -> str:
-        """The sentences that have the words of an excerpt, or are a part of it; else the whole message."""
         found = [
             one
             for one in sentences_of(self.message.content)
@@ -327,7 +325,6 @@ class Evidence:
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """The messages that facts may rest on, as comparable texts."""
         return tuple(one.comparable for one in self.said)
 
     def support(self, text: str, excerpt: str, **fields: Any) -> tuple[Sequence[Message], list[FieldFault]]:
@@ -387,7 +384,6 @@ class Evidence:
         return sorted(found, key=lambda one: not one.asked)
 
     def absence_reason(self, excerpt: str) -> str:
-        """Why no message says an excerpt."""
         comparable = comparable_text(excerpt)
         if comparable and any(comparable in one.comparable for one in self.said):
             return "is recalled memory, which is no evidence" if self.turn.recalled else "is only a part of a word"

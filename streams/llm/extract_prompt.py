@@ -143,7 +143,6 @@ def shared_prompt(tasks: Sequence[ExtractionTask], known: Background) -> SharedP
 
 
 def system_text(subject: ExtractionTask) -> str:
-    """What is asked, and the form of the answer."""
     rules = _SYSTEM.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
     return rules + (MOOD_TEXT if subject.detect_mood else "") + prompt_part(subject.instructions)
 

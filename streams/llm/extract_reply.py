@@ -126,7 +126,6 @@ class RelationReply(ReplyModel):
 
 
 def speakers_of(turn: Turn) -> frozenset[str]:
-    """The names of who speaks in a turn."""
     return frozenset(name for name in (turn.speaker, *(message.name for message in turn.messages)) if name)
 
 
@@ -231,7 +230,6 @@ def lines_of(message: str) -> list[str]:
 
 
 def numbered_lines(turn: Turn) -> list[str]:
-    """The lines of a turn that facts may rest on, in the order of their numbers."""
     return [line for message in evidence_messages(turn) for line in lines_of(message.content)]
 
 

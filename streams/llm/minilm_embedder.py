@@ -51,7 +51,6 @@ class MiniLmEmbedder:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minilm")
 
     async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
-        """As `Embedder`."""
         if not texts:
             return Embeddings(vectors=())
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._embed, tuple(texts))

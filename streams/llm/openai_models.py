@@ -259,7 +259,6 @@ class Servers:
 
 
 def show_pauses(purpose: CallPurpose, model: str) -> Callable[[bool], None]:
-    """Shows in the metrics whether all calls of a purpose are paused."""
     gauge = metrics.MODEL_PAUSED.labels(purpose=purpose, model=model)
     gauge.set(0)
     return gauge.set
@@ -291,7 +290,6 @@ def _excerpt(content: bytes) -> str:
 
 
 def words_of(error: object) -> str:
-    """What a server says of an error, whatever the form of its body."""
     if isinstance(error, dict):
         named = (words_of(error[name]) for name in ("message", "error", "detail") if name in error)
         return next(filter(None, named), "") or str(error)

@@ -145,7 +145,6 @@ class NumberedConflicts:
 
     @property
     def doubtful_names(self) -> tuple[DoubtfulName, ...]:
-        """The names in doubt, in the order of their numbers."""
         return self.names.names if self.names else ()
 
 
@@ -218,7 +217,6 @@ class TimedReply(Reply):
 
     @property
     def cost(self) -> Usage:
-        """The tokens that this attempt pays for."""
         return Usage() if self.is_paid else self.usage
 
 

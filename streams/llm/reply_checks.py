@@ -100,7 +100,6 @@ def settled(decision: ParsedDecision, conflict: NumberedConflict, conflicts: Num
 
 
 def doubts(decision: ParsedDecision, conflict: NumberedConflict, names: tuple[str, ...]) -> Iterator[Doubt]:
-    """What speaks against a KEEP or a MERGE."""
     known = [known for _, known in targets_of(decision, conflict)]
     if decision.verdict == "MERGE":
         yield from _merge_doubts(conflict.fact, known, (decision.text or "").strip(), names)
@@ -130,7 +129,6 @@ def _merge_doubts(
 
 
 def _keep_doubts(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> Iterator[Doubt]:
-    """What a statement says beyond a known fact."""
     is_of_subject = _subject_relation(fact, known, names) != "other"
     extras = [known.value or "", known.subject or "", *names, *[fact.subject or ""] * is_of_subject]
     yield from (Doubt("added", one) for one in added_details([known.text], fact.text, extras))

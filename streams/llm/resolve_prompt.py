@@ -91,7 +91,6 @@ def number_questions(
 
 
 def as_extracted_fact(known: Candidate) -> ExtractedFact:
-    """A known fact as if it were said now."""
     return ExtractedFact(
         text=known.text,
         excerpt=known.excerpt or known.text,
@@ -108,7 +107,6 @@ def as_extracted_fact(known: Candidate) -> ExtractedFact:
 
 
 def _characters(questions: Sequence[Question]) -> int:
-    """What the facts take in the prompt at the most; a known fact is shown once."""
 
     def of_fact(fact: ExtractedFact | Candidate) -> int:
         return min(len(fact.text), _MAX_FACT_CHARACTERS) + min(len(fact.subject or ""), _MAX_SUBJECT_CHARACTERS)
@@ -167,7 +165,6 @@ def conflicts_text(subject: NumberedConflicts) -> str:
 
 
 def within_budget(names: DoubtfulNames) -> DoubtfulNames:
-    """The first names, as many as the prompt has room for."""
     shown, characters = list[DoubtfulName](), 0
     for name in names.names:
         lines = [*map(fact_words, name.facts[:_MAX_SHOWN_FACTS]), *map(entity_words, name.twins)]
@@ -181,7 +178,6 @@ def within_budget(names: DoubtfulNames) -> DoubtfulNames:
 
 
 def entity_labels(names: Sequence[DoubtfulName]) -> dict[UUID, int]:
-    """The number of each entity that a name may mean."""
     twins = dict.fromkeys(twin.entity_id for name in names for twin in name.twins)
     return {entity_id: number for number, entity_id in enumerate(twins, 1)}
 

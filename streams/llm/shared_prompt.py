@@ -38,7 +38,6 @@ class CallTurn:
 
     @property
     def place(self) -> tuple[datetime, int]:
-        """Where it stands in the order of its owner."""
         return self.published_at, self.offset
 
 
@@ -79,7 +78,6 @@ def most_turns(rules: EffectivePolicy) -> int:
 
 
 def message_tokens(turn: Turn) -> int:
-    """The estimated tokens of what a prompt shows of a turn."""
     return sum(map(estimate_tokens, (*(message.content for message in shown_messages(turn)), *turn.recalled)))
 
 

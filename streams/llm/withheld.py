@@ -24,13 +24,11 @@ _GAPS: Final = re.compile("[\\s_\\-\u2010\u2011\u2012\u2013]+")
 
 
 def topic_in(texts: Iterable[str | None], topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
-    """The first topic of which one of the texts has a word."""
     said = "\n".join(_comparable(text) for text in texts if text)
     return next((topic for topic in topics if topic.words and _pattern(topic.words).search(said)), None)
 
 
 def topic_of(fact: ExtractedFact, topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
-    """The first topic that a fact is about, by its key, a category or a word."""
     categories = set(fact.categories)
     named = next((one for one in topics if fact.key in one.keys or categories & {*one.categories}), None)
     texts = (fact.text, fact.search_text, fact.excerpt, fact.value, fact.subject, fact.key)
@@ -99,7 +97,6 @@ def _comparable(text: str) -> str:
 
 
 def with_instructions(step: Step, instructions: Instructions | None) -> Step:
-    """The step with the version of the instructions, and without complaints that quote what is never stored."""
     if instructions is None:
         return step
     complaints = withhold_texts(step.complaints, instructions)

@@ -43,7 +43,6 @@ class RuleModel:
 
 
 def _place(item: Mapping[str, Any], lines: Sequence[str]) -> int:
-    """The place of the line that has the words of an item."""
     said = item.get("excerpt") or item["text"]
     return next((place for place, line in enumerate(lines) if said in line or line in said), 0)
 

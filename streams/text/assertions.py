@@ -149,7 +149,6 @@ def foreign_clauses(text: str, sources: Sequence[str]) -> Iterator[str]:
 
 
 def lost_words(parent: str, text: str) -> list[str]:
-    """The words of a parent that tell something of which a text has no form."""
     own = read(text)
     tokens = {token.casefold() for token in own.tokens}
     told = [token.casefold() for token in read(parent).tokens if _tells(token)]
@@ -157,7 +156,6 @@ def lost_words(parent: str, text: str) -> list[str]:
 
 
 def shares_no_word(text: str, sources: Sequence[str]) -> bool:
-    """Whether a text of at least two words that tell something has none of the sources."""
     own = [*foreign_clauses(text, sources)]
     return bool(own) and len(own) == len([*clauses_of(text)])
 

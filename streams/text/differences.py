@@ -53,7 +53,6 @@ WORDS_FOR_USER: Final = frozenset(word for name in USER_WORDS for word in name.r
 
 
 def is_user_word(subject: str) -> bool:
-    """Whether a subject says "the user" and names nobody."""
     return normalise(subject) in USER_WORDS
 
 
@@ -76,14 +75,12 @@ def compare_subjects(one: str | None, other: str | None, user_names: Sequence[st
 
 
 def relate_subjects(fact: ExtractedFact, known: Candidate, user_names: Sequence[str] = ()) -> SubjectRelation:
-    """Whether a fact and a known one are about the same, as `relate_names`."""
     return relate_names(fact.subject, known.subject, known.subject_relation, user_names)
 
 
 def relate_names(
     one: str | None, other: str | None, entities: EntityRelation | None, user_names: Sequence[str] = ()
 ) -> SubjectRelation:
-    """Whether two subjects are the same: as their entities say where that is certain, else by names."""
     if entities in ("same", "other"):
         return entities
     by_names = compare_subjects(one, other, user_names)
@@ -123,7 +120,6 @@ def _details(text: str) -> Mapping[Difference, object]:
 
 
 def differences(one: str, other: str) -> frozenset[Difference]:
-    """In which details two texts differ."""
     left, right = _details(one), _details(other)
     return frozenset(kind for kind, detail in left.items() if detail != right[kind])
 

@@ -13,7 +13,6 @@ _PLACEHOLDER: Final = re.compile(r"\{(?:([a-z]+):)?([a-z_]+)\}")
 
 
 def tables(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file."""
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 

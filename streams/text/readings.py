@@ -139,7 +139,6 @@ def read(text: str) -> Reading:
 
 
 def dates_in(reading: Reading) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The dates in digits, each with its numbers."""
     for token in reading.tokens:
         if match := _NUMERIC_DATE.fullmatch(token):
             yield token, tuple(str(int(number)) for number in match.groups())
@@ -180,14 +179,12 @@ def is_supposed(clause: Reading, sentence: str) -> bool:
 
 
 def has_condition(text: str) -> bool:
-    """Whether a text supposes something, or says under which condition it holds."""
     reading = read(text)
     hedges = WORDS["hedges"] | WORDS["conditions"] | WORDS["unreal"]
     return is_supposed(reading, text) or not hedges.isdisjoint(token.casefold() for token in reading.tokens)
 
 
 def is_content(token: str) -> bool:
-    """Whether a token is a word that tells something alone."""
     word = token.casefold()
     return word not in _TELLING_NOTHING and word[0].isalpha()
 

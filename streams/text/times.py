@@ -85,7 +85,6 @@ def _span_days(words: str, last: re.Match[str], at: datetime, direction: Directi
 
 
 def is_ahead(text: str) -> bool:
-    """Whether a text speaks of what is planned or still to come."""
     return bool(_PATTERNS["ahead"].search(text))
 
 
@@ -156,7 +155,6 @@ class PeriodEvent:
     relation: Literal["before", "after"]
 
     def period_from(self, at: datetime) -> Period:
-        """The time that is asked about, where the event was at `at`."""
         return (EARLIEST, at) if self.relation == "before" else (at, LATEST)
 
 
@@ -232,7 +230,6 @@ def _season_days(year: int, month: int) -> Days:
 
 
 def _weekend(match: re.Match[str], today: date) -> Days:
-    """The weekend of this week, or of the week before or after."""
     is_next, is_last = (_PERIOD_PATTERNS[name].search(match[0]) for name in ("coming", "past"))
     weeks = 1 if is_next else -1 if is_last else 0
     saturday = today + timedelta(days=_SATURDAY - today.weekday(), weeks=weeks)
@@ -240,6 +237,5 @@ def _weekend(match: re.Match[str], today: date) -> Days:
 
 
 def _whole(days: Days, at: datetime) -> Period:
-    """Whole days in the zone of the question."""
     first, last = days
     return datetime.combine(first, time(), at.tzinfo), datetime.combine(last + timedelta(days=1), time(), at.tzinfo)

@@ -87,7 +87,6 @@ _BY_HAND: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text
 
 
 def _meanings(section: str) -> dict[str, str]:
-    """Each word of a section with its meaning."""
     rows = [*_GENERATED[section].items(), *_BY_HAND[section].items()]
     return {word: meaning for meaning, words in rows for word in words.split()}
 
