@@ -85,6 +85,9 @@ _LEAST_WORDS: Final = 2
 _DAY: Final = timedelta(days=1)
 _YEAR: Final = re.compile(r"(?:1[89]|20|21)\d\d")
 _QUOTED: Final = re.compile('["“„”](.+?)["“”]|«(.+?)»|「(.+?)」|『(.+?)』|^>(.+?)$', re.DOTALL | re.MULTILINE)
+_FORMER: Final = re.compile(r"\bused to (\w+)", re.IGNORECASE)
+_PRESENT: Final = {"be": "is", "have": "has", "do": "does", "go": "goes"}
+_TOLD: Final = re.compile(r"\b(?:told|tells|reminded) (?:me|us)\b", re.IGNORECASE)
 _OPENING: Final = frozenset({"well", ",", "and", "but", "so", "il", "la", "o", "a", "и"})
 """What may stand before the "my" that a sentence begins with."""
 
@@ -210,15 +213,20 @@ class Source:
         own, names = read(text), frozenset().union(*(read(name).words for name in self.speakers))
         clauses = [*clauses_of(self.sentence), *clauses_of(self.asked)]
         shared = [len(_starts(one.words - names) & _starts(own.words)) for one in clauses]
-        near = [one for one, words in zip(clauses, shared, strict=True) if words] or clauses
         # In scripts whose verbs have other forms ("ем", "ест") any word of the denial tells.
         is_foreign = main_script(self.sentence) not in ("LATIN", "CJK", "") and not own.is_negative
-        if near and all(
-            contrary(one, own)
-            or (is_foreign and one.denies and any(not denial.reached.isdisjoint(own.stems) for denial in one.denials))
-            for one in near
-        ):
+        is_denied = is_said = False
+        for clause, words in zip(clauses, shared, strict=True):
+            if words or not any(shared):
+                denied = (word for one in clause.denials if is_foreign and clause.denies for word in one.reached)
+                is_contrary = contrary(clause, own) or not frozenset(own.stems).isdisjoint(denied)
+                is_denied = is_denied or is_contrary
+                is_said = is_said or (not is_contrary and _starts(own.words - names) <= _starts(clause.words))
+        if is_denied and not is_said:
             yield "polarity", "it says the contrary of its excerpt"
+        former = _FORMER.search(self.sentence)
+        if former and not own.is_negative and _PRESENT.get(former[1], f"{former[1]}s") in own.tokens:
+            yield "polarity", "it says of today what is over"
         nearest = clauses[shared.index(max(shared))] if clauses else own
         is_stated = certainty not in ("weak", "speculation") and not has_condition(text)
         if is_stated and is_supposed(nearest, self.sentence):
@@ -245,7 +253,7 @@ def other_person(sentence: str, speakers: tuple[str, ...] = ()) -> str:
         found = TIE_SIGNS.search(sentence)
         return found[1] if found and not OWN_SIGNS.search(TIE_SIGNS.sub(" ", sentence)) else ""
     tokens = [token.casefold() for token in reading.tokens]
-    if not WORDS["first_person"].isdisjoint(tokens):
+    if not WORDS["first_person"].isdisjoint(read(_TOLD.sub(" ", sentence.casefold())).tokens):
         return ""
     if next((word for word in tokens if word not in _OPENING), "") in WORDS["my"]:
         owned = [next(iter(tokens[at + 1 :]), "") for at, word in enumerate(tokens) if word in WORDS["my"]]

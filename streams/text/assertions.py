@@ -17,6 +17,7 @@ from mnemolog.streams.text.readings import (
     Reading,
     clauses_of,
     dates_in,
+    has_condition,
     is_content,
     is_number,
     read,
@@ -98,7 +99,10 @@ def contrary(one: Reading, other: Reading) -> bool:
         words = frozenset(affirming.stems) if affirming.is_spaced else affirming.signs
         for denial in denying.denials:
             is_soft = denying.is_spaced and denial.word not in NEGATIONS
-            is_over = affirming.ending and any(not one.reached for one in affirming.denials)  # "mit Rauchen aufgehört"
+            # "mit Rauchen aufgehört", "used to play chess"
+            is_over = (
+                affirming.ending and any(not one.reached for one in affirming.denials)
+            ) or affirming.ending == "used to"
             if (is_soft and affirming.is_negative) or is_over:
                 continue
             sides = [(_is_denied(word, denying), _is_denied(word, affirming)) for word in denial.reached]
@@ -130,6 +134,7 @@ def lost_details(parents: Sequence[str], text: str) -> Iterator[str]:
         said = read(parent)
         dates = (date for date, parts in dates_in(said) if not _has_date(own.details, parts))
         yield from sorted({*(said.claimed - own.details), *dates})
+        yield from ["doubt"] * (has_condition(parent) and not has_condition(text))
         yield from added_names(parent, [text])
         yield from foreign_clauses(parent, [text])
 
