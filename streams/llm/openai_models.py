@@ -11,7 +11,7 @@ import math
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -35,14 +35,12 @@ from mnemolog.streams.llm.ports import (
     ChatMessage,
     Embeddings,
     ModelWatch,
-    OnFailure,
     Prompt,
     ProviderConfigurationError,
     Purpose,
     Reply,
     SharedPrompt,
     Usage,
-    ignore_failure,
 )
 from mnemolog.streams.settings import StreamsSettings
 
@@ -94,11 +92,10 @@ _MAX_TOKENS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(ModelWatch):
     """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call.
 
-    `problems` has why all calls of a kind fail at the moment. A fallback has a `name`, which is shown, and may have a
-    chat model of its own.
+    A fallback has a `name`, which is shown, and may have a chat model of its own.
     """
 
     name: str | None = None
@@ -108,8 +105,6 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
     retry: RetrySettings = field(default_factory=RetrySettings)
-    on_failure: OnFailure = ignore_failure
-    problems: MutableMapping[str, str] = field(default_factory=dict)
 
 
 def tokens_of(body: Mapping[str, Any]) -> Usage:
@@ -399,9 +394,7 @@ class OpenAiChatModel:
         self.model = model
         self._structured_output = structured_output
         self._servers = Servers(endpoint, name=f"chat {model}", left_out=left_out)
-        self._timeout = endpoint.timeout
-        self._retry = endpoint.retry
-        self._problems = endpoint.problems
+        self._endpoint = endpoint
         self._slots = CallSlots(endpoint.retry.max_concurrent)
         self._retriers: dict[Purpose, CallRetrier] = {}
 
@@ -418,12 +411,12 @@ class OpenAiChatModel:
             messages = (*(message for message in prompt.messages if message.role == "system"), _GREETING)
             probe = replace(prompt, messages=messages, model=None, timeout=None)
             retrier = self._retriers[purpose] = CallRetrier(
-                self._retry,
+                self._endpoint.retry,
                 name=f"{purpose} {self.model}",
                 probe=partial(self._attempt, probe),
                 slots=self._slots,
                 on_pause=show_pauses(purpose, self.model),
-                problems=self._problems,
+                problems=self._endpoint.problems,
             )
         return await retrier.call(
             partial(self._attempt, prompt),
@@ -457,7 +450,7 @@ class OpenAiChatModel:
                 partial(reply_of, model, server.endpoint.name),
                 purpose=prompt.purpose,
                 model=model,
-                timeout=prompt.timeout or self._timeout,
+                timeout=prompt.timeout or self._endpoint.timeout,
                 label=_OVERRIDE_MODEL_LABEL if prompt.model else None,
             )
 
@@ -534,7 +527,16 @@ class OpenAiEmbedder:
         """As `Embedder`. More texts than one request takes go in several, one after another."""
         vectors: list[Vector] = []
         usage, endpoint = Usage(), None
-        for batch in request_batches(texts):
+        batches, characters = [list[str]()], 0
+        for text in texts:
+            # OpenAI refuses an empty text; a space means the same to a model
+            sent = text[:MAX_CHARACTERS] or " "
+            if len(batches[-1]) == MAX_TEXTS or characters + len(sent) > _REQUEST_CHARACTERS:
+                batches.append([])
+                characters = 0
+            batches[-1].append(sent)
+            characters += len(sent)
+        for batch in filter(None, batches):
             part = await self._retrier.call(partial(self._embed, batch), divisible=divisible)
             vectors += part.vectors
             usage += part.usage
@@ -640,22 +642,6 @@ def endpoint_of(settings: StreamsSettings, watch: ModelWatch, *, embeds: bool) -
         if one.embeds or not embeds
     )
     return replace(first, fallbacks=tuple(others))
-
-
-def request_batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Cut `texts` into requests that the server takes: by number, and by characters in all."""
-    batch: list[str] = []
-    characters = 0
-    for text in texts:
-        # OpenAI refuses an empty text; a space means the same to a model
-        sent = text[:MAX_CHARACTERS] or " "
-        if len(batch) == MAX_TEXTS or characters + len(sent) > _REQUEST_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-        batch.append(sent)
-        characters += len(sent)
-    if batch:
-        yield batch
 
 
 def decode_embedding(embedding: object) -> Sequence[float]:
