@@ -139,7 +139,7 @@ class Source:
         yield from (FieldFault("text", check, what) for check, what in found)
         for field in ("key", "value"):
             named = fields.get(field) or ""
-            names = self._unsaid_names(named) if field == "value" else ()
+            names = added_names(named, self._known) if field == "value" else ()
             unsaid = [*names, *self._unsaid_numbers(named.replace("_", " "))]
             yield from (FieldFault(field, "value", f"nobody said {one}") for one in unsaid[:1])
         for field in ("event_time", "valid_until"):
@@ -170,16 +170,13 @@ class Source:
         said = said.union(*(read(one).claimed for one in self._said))
         units = [one for kind in UNIT_KINDS if claimed & kind for one in sorted(read(text).claimed & kind - said)]
         for check, found in (
-            ("name", self._unsaid_names(text)),
-            ("name", self._unsaid_names(subject)),
+            ("name", added_names(text, self._known)),
+            ("name", added_names(subject, self._known)),
             ("number", self._unsaid_numbers(text)),
             ("unit", units),
             ("moved", moved(self._said, text)),
         ):
             yield from ((check, f"it says {one}, which no message says") for one in found)
-
-    def _unsaid_names(self, text: str) -> Iterator[str]:
-        return added_names(text, self._known)
 
     def _unsaid_numbers(self, text: str) -> Iterator[str]:
         """The numbers and dates that nobody said: small ones may be counted where none is said, years reckoned."""
@@ -241,11 +238,6 @@ def _starts(words: frozenset[str]) -> set[str]:
     return {word[:3] for word in words}  # "fumo", "fuma"
 
 
-def in_first_person(text: str) -> bool:
-    tokens = {token.casefold() for token in read(text).tokens}
-    return bool(tokens & (WORDS["first_person"] | WORDS["my"])) or OWN_SIGNS.search(text) is not None
-
-
 def other_person(sentence: str, speakers: tuple[str, ...] = ()) -> str:
     """Whom a sentence without "I" or "me" is about, in its words: "sister" of "My sister is vegan", "Tom"; or ""."""
     reading = read(sentence)
@@ -268,7 +260,10 @@ def other_person(sentence: str, speakers: tuple[str, ...] = ()) -> str:
 def is_quotation(content: str, excerpt: str) -> bool:
     """Whether all of an excerpt is quoted in a message whose other words are not in the first person."""
     quoted = [next(filter(None, match.groups())) for match in _QUOTED.finditer(content)]
-    return any(has_words(one, excerpt) for one in quoted) and not in_first_person(_QUOTED.sub(" ", content))
+    rest = _QUOTED.sub(" ", content)
+    own = WORDS["first_person"] | WORDS["my"]
+    is_own = any(token.casefold() in own for token in read(rest).tokens) or OWN_SIGNS.search(rest)
+    return any(has_words(one, excerpt) for one in quoted) and not is_own
 
 
 def answer_fault(kind: ShortAnswer, text: str, source: Source) -> str:
@@ -328,10 +323,6 @@ class Evidence:
         return cls(said, task)
 
     @property
-    def turn(self) -> Turn:
-        return self.task.turn
-
-    @property
     def contents(self) -> tuple[str, ...]:
         return tuple(one.comparable for one in self.said)
 
@@ -359,19 +350,19 @@ class Evidence:
             texts=tuple(one.message.content for one in self.said),
             speakers=tuple(self._names()),
             names=(  # which may say who "he" is
-                *self.turn.recalled,
+                *self.task.turn.recalled,
                 *(text for one in earlier for text in (one.content, one.name or "")),
                 *background.names,
                 *(name for entity in background.entities for name in (entity.name, *entity.names)),
             ),
-            at=self.turn.occurred_at,
+            at=self.task.turn.occurred_at,
         )
         # Of a line of a transcript a name with digits in it states no number.
         lines = (f"{' '.join(name.split())}: " for name in source.speakers)
         own = next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
         if kind is not None and (fault := answer_fault(kind, own, source)):
             yield FieldFault("text", "answer", fault)
-        speaker = other_speaker(self.turn, [message.message], excerpt)
+        speaker = other_speaker(self.task.turn, [message.message], excerpt)
         is_of_another = speaker is not None and is_named and normalise(subject) != normalise(speaker)
         if is_of_user and (is_of_another or is_quotation(message.message.content, excerpt)):
             yield FieldFault("text", "quoted", "its excerpt is what somebody else said")
@@ -385,7 +376,7 @@ class Evidence:
         comparable = comparable_text(excerpt)
         if not comparable:
             return ()
-        hiding = copied_texts(self.turn.recalled, text, comparable)
+        hiding = copied_texts(self.task.turn.recalled, text, comparable)
         found = [one for one in self.said if has_words(without_texts(one.comparable, hiding), comparable)]
         if short_answer(excerpt):
             found = [one for one in found if begins_sentence(one.comparable, comparable)]
@@ -394,14 +385,14 @@ class Evidence:
     def absence_reason(self, excerpt: str) -> str:
         comparable = comparable_text(excerpt)
         if comparable and any(comparable in one.comparable for one in self.said):
-            return "is recalled memory, which is no evidence" if self.turn.recalled else "is only a part of a word"
-        others = [one.content for one in self.turn.messages if one.role == "assistant"]
+            return "is recalled memory, which is no evidence" if self.task.turn.recalled else "is only a part of a word"
+        others = [one.content for one in self.task.turn.messages if one.role == "assistant"]
         if comparable and any(comparable in comparable_text(content) for content in others):
             return "is what the assistant says: the words of the user are the evidence"
         return "occurs in no message"
 
     def _names(self) -> Iterator[str]:
-        named = (self.turn.speaker, self.turn.scope.user_id, *(one.name for one in self.turn.messages))
+        named = (self.task.turn.speaker, self.task.turn.scope.user_id, *(one.name for one in self.task.turn.messages))
         yield from (name for name in named if name)
         yield "the user"
 

@@ -178,7 +178,10 @@ def turn_lines(turn: Turn, background: Background, *, first: int = 1) -> list[st
     if turn.speaker:
         lines.append(f"speaker: {one_line(turn.speaker)}")
     if turn.recalled:
-        lines += ["recalled:", *(f"> {text}" for text in _recalled_texts(turn))]
+        texts = list(dict.fromkeys(map(one_line, turn.recalled)))
+        # A context is given as a whole, and each of its facts again.
+        whole = "" if len(texts) > _MAX_COMPARED else max(texts, key=len)
+        lines += ["recalled:", *(f"> {text}" for text in texts if text == whole or text not in whole)]
     lines += background_lines(background)
     lines.append("conversation:")
     numbers = count(first)
@@ -220,10 +223,3 @@ def background_lines(background: Background) -> list[str]:
         )
         lines += ["earlier:", *said]
     return lines
-
-
-def _recalled_texts(turn: Turn) -> list[str]:
-    """Each recalled text in one line, once: a context is given as a whole, and each of its facts again."""
-    texts = list(dict.fromkeys(map(one_line, turn.recalled)))
-    whole = max(texts, key=len)
-    return [text for text in texts if text == whole or len(texts) > _MAX_COMPARED or text not in whole]

@@ -322,7 +322,13 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
                 known = tuple(one for one in fact.category if one in subject.categories)
                 facts.append(fact.model_copy(update={"category": known}))
                 continue
-        what, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
+        named = [item.get(name) for name in ("text", "excerpt")] if isinstance(item, dict) else []
+        texts = [text for text in named if isinstance(text, str) and text.strip()] or [json.dumps(item)]
+        # In characters that can be stored.
+        what, excerpt = (
+            shortened(one.replace("\x00", "").encode("utf-8", "replace").decode(), MAX_LINE)
+            for one in (texts[0], texts[-1])
+        )
         dropped.append(DroppedStatement(text=what, reason="invalid_fact", excerpt=excerpt))
     if faults and not facts:
         return ParsedReply(complaints=first_complaints(faults), dropped=tuple(dropped[:MAX_FACTS]))
@@ -332,13 +338,6 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
         omitted += [DroppedStatement(text=one["text"], reason=one["reason"]) for one in found["omitted"]]
     notes = (*context.notes, *((CUT_OFF_NOTE,) if CUT_OFF in found else ()))
     return ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=notes)
-
-
-def _readable_text(item: object, *fields: str) -> str:
-    """What the first of the `fields` of an invalid fact seems to say, in characters that can be stored."""
-    texts = (item.get(name) for name in fields) if isinstance(item, dict) else ()
-    said = next((text for text in texts if isinstance(text, str) and text.strip()), None) or json.dumps(item)
-    return shortened(said.replace("\x00", "").encode("utf-8", "replace").decode(), MAX_LINE)
 
 
 def _founded(
@@ -408,10 +407,14 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
         yield fact.model_copy(update={"relations": tuple(one for one in fact.relations if one not in inferred)})
         for said in inferred:
             ends = said.subject, said.object
-            text = relation_sentence(
-                said.predicate,
-                *(turn.speaker or "the user" if is_user_word(end) else with_owner(end, turn.speaker) for end in ends),
+            one, other = (
+                turn.speaker or "the user" if is_user_word(end) else with_owner(end, turn.speaker) for end in ends
             )
+            # "Mum lives in Rome", "Tom is member of Acme", "Alice's wife is Ana"
+            words = said.predicate.replace("_", " ")
+            text = f"{one}'s {words} is {other}."
+            if words.endswith((" in", " at", " for", " to", " with", "owns", " of")):
+                text = f"{one} {'is ' * words.endswith(' of')}{words} {other}."
             mirrors.append(
                 ExtractedFact(
                     text=text,
@@ -425,14 +428,6 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
                 )
             )
     yield from mirrors
-
-
-def relation_sentence(predicate: str, subject: str, object_: str) -> str:
-    """A relation in plain words: "Mum lives in Rome", "Tom is member of Acme", "Alice's wife is Ana"."""
-    words = predicate.replace("_", " ")
-    if words.endswith((" in", " at", " for", " to", " with", "owns")):
-        return f"{subject} {words} {object_}."
-    return f"{subject} is {words} {object_}." if words.endswith(" of") else f"{subject}'s {words} is {object_}."
 
 
 def _extracted(
@@ -468,8 +463,10 @@ def _extracted(
         made |= _times(fact, turn) | {"text": noted(made["text"], undated)}
     if "relations" not in given:
         holder = subject or turn.speaker
-        if fact.key in TIE_TYPES and not _says_tie(fact.excerpt, fact.key):
-            made |= {"key": None, "value": None}
+        if fact.key in TIE_TYPES and (tie := read_predicate(fact.key)) is not None:
+            said = ties_told(fact.excerpt)  # "my wife" for `wife`, `spouse` or `partner`
+            if tie.predicate.name not in said and not (fact.key == "partner" and "spouse" in said):
+                made |= {"key": None, "value": None}
         of_value, ties_of_value = names_of_value(made["key"] or "", made["value"] or "", holder)
         if not entities:
             ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
@@ -488,12 +485,6 @@ def _extracted(
         "search_text": fact.search_text.strip() or made["text"],
     }
     return ExtractedFact.model_validate(made)
-
-
-def _says_tie(text: str, key: str) -> bool:
-    """Whether a text has a word for the tie that a key names: "my wife" for `wife`, `spouse` or `partner`."""
-    read, said = read_predicate(key), ties_told(text)
-    return read is not None and (read.predicate.name in said or (key == "partner" and "spouse" in said))
 
 
 def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: Sequence[NamedEntity]) -> str | None:

@@ -39,10 +39,6 @@ class Doubt(NamedTuple):
     what: str
 
 
-def _verdict(value: object) -> object:
-    return value.strip().upper() if isinstance(value, str) else value
-
-
 class ParsedDecision(ReplyModel):
     """The decision on new fact `number`; `targets` are numbers of its own known facts.
 
@@ -51,7 +47,9 @@ class ParsedDecision(ReplyModel):
     """
 
     number: WholeNumber
-    verdict: Annotated[Verdict, BeforeValidator(_verdict)]
+    verdict: Annotated[
+        Verdict, BeforeValidator(lambda value: value.strip().upper() if isinstance(value, str) else value)
+    ]
     targets: tuple[WholeNumber, ...] = ()
     text: OptionalLine = None
     reason: Annotated[Line, AfterValidator(str.strip)] = ""

@@ -1,6 +1,5 @@
 """Answers prompts by rules, in the format that a language model must keep."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -30,7 +29,10 @@ class RuleModel:
             for one in prompt.tasks:
                 lines = numbered_lines(one.turn)
                 for name, items in _answer(one).items():
-                    answer[name] += ({**item, "line": first + _place(item, lines)} for item in items)
+                    for item in items:  # with the number of the line that has its words
+                        said = item.get("excerpt") or item["text"]
+                        place = next((place for place, line in enumerate(lines) if said in line or line in said), 0)
+                        answer[name].append({**item, "line": first + place})
                 first += len(lines)
         elif isinstance(prompt, ports.TaskPrompt):
             answer = _answer(prompt.task)
@@ -40,11 +42,6 @@ class RuleModel:
 
     async def close(self) -> None:
         return None
-
-
-def _place(item: Mapping[str, Any], lines: Sequence[str]) -> int:
-    said = item.get("excerpt") or item["text"]
-    return next((place for place, line in enumerate(lines) if said in line or line in said), 0)
 
 
 def _answer(task: _Task) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def _introduced(said: str, subject: str | None) -> Iterator[_Found]:
     for match in _INTRODUCED.finditer(said):
         tie, is_sure = names.tie_of(match), match["called"] or match["title"]  # "my boss is German"
         if TIE_TYPES[tie] != "group" and (is_sure or _is_first_name(match["name"].partition(" ")[0])):
-            yield match[0], f"{_whose(subject)} {match['tie']} {match['name']}", TIE_TYPES[tie]
+            whose = f"{subject}'s" if subject else "my"
+            yield match[0], f"{whose} {match['tie']} {match['name']}", TIE_TYPES[tie]
 
 
 def _tied(said: str, subject: str | None) -> Iterator[_Found]:
@@ -68,10 +69,6 @@ def _bare(said: str, _: str | None) -> Iterator[_Found]:
         if name and not is_user_word(name) and DATES.keys().isdisjoint(name.casefold().split()):
             is_person = len(words) > 1 and _is_first_name(words[0])  # "Rex" alone may be a dog
             yield name, name, "place" if name.casefold() in PLACES else "person" if is_person else "other"
-
-
-def _whose(subject: str | None) -> str:
-    return f"{subject}'s" if subject else "my"
 
 
 def _is_first_name(word: str) -> bool:
