@@ -29,19 +29,8 @@ from mnemolog.common.logs import get_logger
 from mnemolog.schemas.base import MAX_MODEL_NAME
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams import metrics
+from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings
-from mnemolog.streams.llm.ports import (
-    CUT_OFF,
-    ChatMessage,
-    Embeddings,
-    ModelWatch,
-    Prompt,
-    ProviderConfigurationError,
-    Purpose,
-    Reply,
-    SharedPrompt,
-    Usage,
-)
 from mnemolog.streams.settings import StreamsSettings
 
 _log = get_logger(__name__)
@@ -92,7 +81,7 @@ _MAX_TOKENS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint(ModelWatch):
+class Endpoint(ports.ModelWatch):
     """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call.
 
     A fallback has a `name`, which is shown, and may have a chat model of its own.
@@ -107,7 +96,7 @@ class Endpoint(ModelWatch):
     retry: RetrySettings = field(default_factory=RetrySettings)
 
 
-def tokens_of(body: Mapping[str, Any]) -> Usage:
+def tokens_of(body: Mapping[str, Any]) -> ports.Usage:
     """The tokens that a reply counts, 0 where it has no plausible count; no reply is refused for it.
 
     Of those that the server had in its cache there may be no count.
@@ -120,7 +109,7 @@ def tokens_of(body: Mapping[str, Any]) -> Usage:
     details = counts.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     cached = min(max(0, cached), asked) if isinstance(cached, int) else None
-    return Usage(input_tokens=asked, output_tokens=said, cached_tokens=cached)
+    return ports.Usage(input_tokens=asked, output_tokens=said, cached_tokens=cached)
 
 
 # As the typed methods ask for it; otherwise an administrator's key of the environment would do as well.
@@ -150,7 +139,9 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(api_key=endpoint.api_key, **options)
     except openai.OpenAIError as error:
         if endpoint.base_url is None:
-            raise ProviderConfigurationError("no key for OpenAI: set MNEMOLOG_API_KEY or OPENAI_API_KEY") from error
+            raise ports.ProviderConfigurationError(
+                "no key for OpenAI: set MNEMOLOG_API_KEY or OPENAI_API_KEY"
+            ) from error
         return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
 
 
@@ -329,7 +320,7 @@ _SAME_MODEL: Final = 0.99
 _NUMBERS: Final = TypeAdapter(list[float])
 _OVERRIDE_MODEL_LABEL: Final = "other"  # the label of a turn's own model where it fails: a label has few values
 _PROBE_TEXT: Final = "Hello."
-_GREETING: Final = ChatMessage(role="user", content=_PROBE_TEXT)
+_GREETING: Final = ports.ChatMessage(role="user", content=_PROBE_TEXT)
 _PROBE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"hello": {"type": "boolean"}},
@@ -396,14 +387,14 @@ class OpenAiChatModel:
         self._servers = Servers(endpoint, name=f"chat {model}", left_out=left_out)
         self._endpoint = endpoint
         self._slots = CallSlots(endpoint.retry.max_concurrent)
-        self._retriers: dict[Purpose, CallRetrier] = {}
+        self._retriers: dict[ports.Purpose, CallRetrier] = {}
 
     @property
     def paused(self) -> bool:
         """Whether all prompts of a purpose wait until a probe succeeds."""
         return any(retrier.paused for retrier in self._retriers.values())
 
-    async def complete(self, prompt: Prompt) -> Reply:
+    async def complete(self, prompt: ports.Prompt) -> ports.Reply:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
         purpose = prompt.purpose
         if (retrier := self._retriers.get(purpose)) is None:
@@ -420,20 +411,20 @@ class OpenAiChatModel:
             )
         return await retrier.call(
             partial(self._attempt, prompt),
-            divisible=isinstance(prompt, SharedPrompt),
+            divisible=isinstance(prompt, ports.SharedPrompt),
             overridden=prompt.model is not None or prompt.timeout is not None,
         )
 
-    async def probe(self) -> Reply | CallFailure:
+    async def probe(self) -> ports.Reply | CallFailure:
         """One short call, which is not repeated."""
         return await self._attempt(
-            Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
+            ports.Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
         )
 
     async def close(self) -> None:
         await self._servers.close()
 
-    async def _attempt(self, prompt: Prompt) -> Reply | CallFailure:
+    async def _attempt(self, prompt: ports.Prompt) -> ports.Reply | CallFailure:
         form: dict[Parameter, Any] = {"system": True, "temperature": 0.0, "seed": 0}
         if self._structured_output == "json_schema":
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
@@ -441,7 +432,7 @@ class OpenAiChatModel:
         elif self._structured_output == "json_object":
             form["response_format"] = {"type": "json_object"}
 
-        async def ask(server: Server) -> Reply | CallFailure:
+        async def ask(server: Server) -> ports.Reply | CallFailure:
             model = prompt.model or server.endpoint.chat_model or self.model
             return await server.ask(
                 "chat/completions",
@@ -456,7 +447,7 @@ class OpenAiChatModel:
 
         return await self._servers.ask(ask)
 
-    def _body(self, prompt: Prompt, model: str, sent: dict[str, Any]) -> dict[str, Any]:
+    def _body(self, prompt: ports.Prompt, model: str, sent: dict[str, Any]) -> dict[str, Any]:
         messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
         if self._structured_output != "json_schema" or "response_format" not in sent:
             # In the first message: some servers take one system message alone.
@@ -468,7 +459,7 @@ class OpenAiChatModel:
         return {"model": model, "messages": messages, **sent}
 
 
-def reply_of(model: str, endpoint: str | None, content: bytes) -> Reply | CallFailure:
+def reply_of(model: str, endpoint: str | None, content: bytes) -> ports.Reply | CallFailure:
     """The reply of a chat completion; `model` was asked, and may be named otherwise by its server."""
     body = parse_body(content)
     if isinstance(body, CallFailure):
@@ -484,9 +475,9 @@ def reply_of(model: str, endpoint: str | None, content: bytes) -> Reply | CallFa
     if choice.get("finish_reason") == "content_filter":
         return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
     if choice.get("finish_reason") == "length":
-        text += CUT_OFF
+        text += ports.CUT_OFF
     name = said if isinstance(said := body.get("model"), str) and said else model
-    return Reply(text=text, model=name[:MAX_MODEL_NAME], usage=tokens_of(body), endpoint=endpoint)
+    return ports.Reply(text=text, model=name[:MAX_MODEL_NAME], usage=tokens_of(body), endpoint=endpoint)
 
 
 class OpenAiEmbedder:
@@ -523,10 +514,10 @@ class OpenAiEmbedder:
             problems=endpoint.problems,
         )
 
-    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> ports.Embeddings:
         """As `Embedder`. More texts than one request takes go in several, one after another."""
         vectors: list[Vector] = []
-        usage, endpoint = Usage(), None
+        usage, endpoint = ports.Usage(), None
         batches, characters = [list[str]()], 0
         for text in texts:
             # OpenAI refuses an empty text; a space means the same to a model
@@ -541,17 +532,17 @@ class OpenAiEmbedder:
             vectors += part.vectors
             usage += part.usage
             endpoint = part.endpoint or endpoint
-        return Embeddings(vectors=tuple(vectors), usage=usage, endpoint=endpoint)
+        return ports.Embeddings(vectors=tuple(vectors), usage=usage, endpoint=endpoint)
 
     async def close(self) -> None:
         await self._servers.close()
 
-    async def probe(self) -> Embeddings | CallFailure:
+    async def probe(self) -> ports.Embeddings | CallFailure:
         """One short call, which is not repeated."""
         return await self._embed([_PROBE_TEXT])
 
-    async def _embed(self, texts: list[str]) -> Embeddings | CallFailure:
-        async def ask(server: Server) -> Embeddings | CallFailure:
+    async def _embed(self, texts: list[str]) -> ports.Embeddings | CallFailure:
+        async def ask(server: Server) -> ports.Embeddings | CallFailure:
             """Each of several servers is first asked for one text: nothing tells two models apart but their vectors."""
             name = server.endpoint.name
             if self._compares and name not in self._likeness:
@@ -566,7 +557,7 @@ class OpenAiEmbedder:
 
         return await self._servers.ask(ask)
 
-    async def _embed_by(self, server: Server, texts: list[str]) -> Embeddings | CallFailure:
+    async def _embed_by(self, server: Server, texts: list[str]) -> ports.Embeddings | CallFailure:
         limit = self._max_characters
         while True:
             cut = [text[:limit] for text in texts]
@@ -593,7 +584,7 @@ class OpenAiEmbedder:
 
 def embeddings_of(
     model: str, count: int, dimensions: int | None, endpoint: str | None, content: bytes
-) -> Embeddings | CallFailure:
+) -> ports.Embeddings | CallFailure:
     """The vectors of a reply about `count` texts, of so many `dimensions` where these are known."""
     body = parse_body(content)
     if isinstance(body, CallFailure):
@@ -617,10 +608,10 @@ def embeddings_of(
         advice = "set MNEMOLOG_EMBEDDING_DIMENSIONS to what the model gives"
         return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected: {advice}")
     vectors = tuple(Vector.from_values(model, row) for row in rows)
-    return Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
+    return ports.Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
 
 
-def endpoint_of(settings: StreamsSettings, watch: ModelWatch, *, embeds: bool) -> Endpoint:
+def endpoint_of(settings: StreamsSettings, watch: ports.ModelWatch, *, embeds: bool) -> Endpoint:
     """The server of the settings for completions, or the one that `embeds`, with its fallbacks."""
     first = Endpoint(
         base_url=settings.base_url,
