@@ -4,7 +4,7 @@ The first part is what prompts and parsers share: the base of replies, JSON, and
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -302,6 +302,16 @@ def _bare_items(value: Any) -> list[Any]:
 def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:
     """At most `MAX_COMPLAINTS`; what remains is for the next re-prompt."""
     return tuple(complaints)[:MAX_COMPLAINTS]
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with these properties: all required, nothing additional."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def reply_schema(model: type[BaseModel]) -> dict[str, Any]:

@@ -322,10 +322,6 @@ class Evidence:
         )
         return cls(said, task)
 
-    @property
-    def contents(self) -> tuple[str, ...]:
-        return tuple(one.comparable for one in self.said)
-
     def support(self, text: str, excerpt: str, **fields: Any) -> tuple[Sequence[Message], list[FieldFault]]:
         """The messages that say the excerpt and from which a fact follows, and what is wrong with its fields.
 

@@ -23,7 +23,6 @@ from mnemolog.schemas.entities import (
     MAX_RELATIONS,
     MAX_UNLINKED,
     SAME_AS,
-    STRENGTHS,
     EntityType,
     NamedEntity,
     NamedRelation,
@@ -105,13 +104,10 @@ def read_type(said: str, configured: Collection[EntityType]) -> EntityType:
         return "other"
 
 
-_ROLES: tuple[Role, ...] = ("subject", "object", "mention")
-
-
 class EntityReply(ReplyModel):
     name: Text
     type: Text = "other"
-    role: Text = "mention"
+    role: Role = "mention"
     aliases: tuple[Text, ...] = ()
     """Each is read as a relation `same_as`."""
 
@@ -122,7 +118,7 @@ class RelationReply(ReplyModel):
     subject: Text
     predicate: Text
     object: Text
-    strength: Text = "weak"
+    strength: Strength = "weak"
 
 
 def speakers_of(turn: Turn) -> frozenset[str]:
@@ -135,7 +131,7 @@ def said_entities(
     """The entities whose names occur in `said` or are speakers of the turn; and the names that are left out.
 
     `said` are the messages of the turn and the fact's text. Left out are names that nobody said, of too many letters,
-    and beyond the bound of a fact. `types` were asked for; an unknown role is a mention.
+    and beyond the bound of a fact. `types` were asked for.
     """
     speakers = speakers_of(turn)
     kept: dict[str, NamedEntity] = {}
@@ -150,8 +146,7 @@ def said_entities(
         elif reply.name not in speakers and not is_said(reply.name, said):
             reason = "not_said"
         if name in kept or (reason is None and len(kept) < MAX_ENTITIES):
-            role: Role = next((role for role in _ROLES if role == reply.role), "mention")
-            kept[name] = NamedEntity(name=name, type=read_type(reply.type, types), role=role)
+            kept[name] = NamedEntity(name=name, type=read_type(reply.type, types), role=reply.role)
         else:
             left_out.setdefault(name, UnlinkedName(name=shortened(name, MAX_NAME), reason=reason or "too_many"))
     return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
@@ -170,7 +165,7 @@ def told_relations(
 
     Both ends are the user, speakers of the turn, or among `names`, the fact's entities and its subject; of a `same_as`
     they are in `said`, the messages of the turn and before it. What another speaker says of "the user" is about that
-    speaker. No name has a relation with itself. An unknown strength is weak.
+    speaker. No name has a relation with itself.
     """
     speakers = speakers_of(turn)
     known = {form for name in (*names, *speakers) if name for form in name_forms(name)}
@@ -187,7 +182,6 @@ def told_relations(
         if predicate is None or not all(ends):
             continue
         strange = [name for name in ends if not is_user_word(name) and name not in speakers]
-        strength: Strength = next((one for one in STRENGTHS if one == reply.strength), "weak")
         word = predicate.word
         if is_same_as(reply.predicate):
             word = SAME_AS
@@ -200,7 +194,7 @@ def told_relations(
         ends = [other_speaker if other_speaker and is_user_word(name) else name for name in ends]
         if not strange and name_key(ends[0]) != name_key(ends[1]):
             kept[ends[0], word, ends[1]] = NamedRelation(
-                subject=ends[0], predicate=word, object=ends[1], strength=strength
+                subject=ends[0], predicate=word, object=ends[1], strength=reply.strength
             )
     return tuple(kept.values())[:MAX_RELATIONS], tuple(unsaid.values())
 
@@ -356,7 +350,7 @@ def _founded(
                 named = f"{field}: {getattr(fact, field)}"
                 dropped.append(DroppedStatement(text=named, reason="unfounded", excerpt=fact.excerpt, detail=what))
             sound = fact.model_copy(update=dict.fromkeys((fault.field for fault in faults), None))
-            said = (*evidence.contents, comparable_text(fact.text))
+            said = (*(one.comparable for one in evidence.said), comparable_text(fact.text))
             entities, left_out = said_entities(fact.entities, said, task.turn, task.entity_types)
             speaker = other_speaker(task.turn, said_in, fact.excerpt)
             relations, unsaid = told_relations(

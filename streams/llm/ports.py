@@ -36,15 +36,11 @@ OnFailure = Callable[[str], None]
 """Gets each failed attempt to call a model, in words."""
 
 
-def ignore_failure(_words: str) -> None:
-    """For workers, whose metrics show failures."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelWatch:
     """Who learns how calls to models go: `on_failure` of each failure, `problems` why all calls of a kind fail now."""
 
-    on_failure: OnFailure = ignore_failure
+    on_failure: OnFailure = lambda _words: None
     problems: MutableMapping[str, str] = field(default_factory=dict)
 
 

@@ -23,6 +23,7 @@ from mnemolog.streams.llm.ask import (
     as_slot,
     find_object,
     first_complaints,
+    object_schema,
     one_line,
     quoted,
     read_reply,
@@ -91,19 +92,10 @@ def number_questions(
 
 
 def as_extracted_fact(known: Candidate) -> ExtractedFact:
-    return ExtractedFact(
-        text=known.text,
-        excerpt=known.excerpt or known.text,
-        search_text=known.text,
-        key=known.key,
-        value=known.value,
-        category=known.category,
-        subject=known.subject,
-        event_time=known.true_from,
-        valid_until=known.valid_until,
-        single_valued=known.single_valued,
-        action_hint=known.action_hint,
-    )
+    same = {"text", "key", "value", "category", "subject", "valid_until", "single_valued", "action_hint"}
+    excerpt = known.excerpt or known.text
+    given = {"excerpt": excerpt, "search_text": known.text, "event_time": known.true_from}
+    return ExtractedFact.model_validate(known.model_dump(include=same) | given)
 
 
 def _characters(questions: Sequence[Question]) -> int:
@@ -329,12 +321,7 @@ def question_prompt(
             ChatMessage(role="system", content=system),
             ChatMessage(role="user", content="\n".join(texts)),
         ),
-        schema={
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        },
+        schema=object_schema(properties),
         task=subject,
         model=model,
         timeout=timeout,
