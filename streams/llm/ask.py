@@ -41,6 +41,7 @@ from mnemolog.streams.llm.ports import (
 CUT_OFF_NOTE: Final = "the answer was cut off at the token limit of the server: what it says last may be missing"
 MAX_LINE = 2000
 MAX_COMPLAINTS = 10
+"""What remains is for the next re-prompt."""
 _LONGEST_WORD = 50  # characters; where no word begins so near to the end, as in Chinese, a text is cut anywhere
 _NOT_FOR_MODELS = frozenset({"title", "maxLength", "default"})
 """OpenAI's strict schemas refuse maxLength and default; titles are tokens."""
@@ -199,7 +200,7 @@ def read_reply(model: type[M], text: str, context: ReadingContext | None = None)
         return model.model_validate(found, context=context)
     except ValidationError as error:
         faults = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False))
-        return first_complaints(faults)
+        return tuple(faults)[:MAX_COMPLAINTS]
 
 
 def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any] | str:
@@ -297,11 +298,6 @@ def _bare_items(value: Any) -> list[Any]:
     given = value if isinstance(value, list) else [value]
     objects = [one for one in given if isinstance(one, dict)]
     return [one for one in objects if len(one) > 1] if objects else given if value is given else []
-
-
-def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:
-    """At most `MAX_COMPLAINTS`; what remains is for the next re-prompt."""
-    return tuple(complaints)[:MAX_COMPLAINTS]
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities.names import has_tie, is_first_name, read_name, ties_in
 from mnemolog.streams.llm.ports import ExtractionTask
-from mnemolog.streams.text.assertions import added_names, are_forms, contrary, moved, shares_no_word
+from mnemolog.streams.text.assertions import added_names, contrary, moved, shares_no_word
 from mnemolog.streams.text.differences import copied_texts, is_user_word
 from mnemolog.streams.text.readings import (
     clauses_of,
@@ -24,6 +24,7 @@ from mnemolog.streams.text.readings import (
     is_supposed,
     main_script,
     read,
+    stem_of,
     tells_time,
 )
 from mnemolog.streams.text.short_answers import ShortAnswer, asked_part, begins_sentence, sentences_of, short_answer
@@ -131,7 +132,7 @@ class Source:
             found += self._turned(text, fields.get("certainty"))
             other = other_person(self.sentence, self.speakers) if is_of_user else ""
             of_other, own = read(other), read(text)
-            is_in_text = any(are_forms(one, token) for one in of_other.tokens for token in own.tokens) or (
+            is_in_text = not {*map(stem_of, of_other.tokens)}.isdisjoint(map(stem_of, own.tokens)) or (
                 not of_other.is_spaced and not of_other.signs.isdisjoint(own.signs)
             )
             if other and not is_in_text and not any(has_tie(text, tie) for tie, _ in ties_in(self.sentence)):

@@ -59,6 +59,7 @@ from mnemolog.streams.entities.names import (
 from mnemolog.streams.entities.relations import name_forms
 from mnemolog.streams.llm.ask import (
     CUT_OFF_NOTE,
+    MAX_COMPLAINTS,
     MAX_LINE,
     FilledLine,
     Line,
@@ -70,7 +71,6 @@ from mnemolog.streams.llm.ask import (
     as_slot,
     as_slots,
     find_object,
-    first_complaints,
     shortened,
 )
 from mnemolog.streams.llm.evidence import CHECKED, Evidence, evidence_messages, is_said, other_speaker, shown_messages
@@ -325,7 +325,7 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
         )
         dropped.append(DroppedStatement(text=what, reason="invalid_fact", excerpt=excerpt))
     if faults and not facts:
-        return ParsedReply(complaints=first_complaints(faults), dropped=tuple(dropped[:MAX_FACTS]))
+        return ParsedReply(complaints=tuple(faults)[:MAX_COMPLAINTS], dropped=tuple(dropped[:MAX_FACTS]))
     founded, unfounded = _founded(facts, subject)
     omitted: list[DroppedStatement] = []
     with suppress(ValidationError, LookupError, TypeError):  # rules list these; a language model is not asked for them

@@ -17,12 +17,12 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
 from mnemolog.streams.llm.ask import (
+    MAX_COMPLAINTS,
     ParsedReply,
     ReadingContext,
     ReplyModel,
     as_slot,
     find_object,
-    first_complaints,
     object_schema,
     one_line,
     quoted,
@@ -367,7 +367,7 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple
             named = label_list(label for label in decision.targets if label not in own) or "nothing"
             faults.append(f"N{conflict.number}: {named} is not among its known facts ({label_list(own)})")
     if faults:
-        return ParsedReply(complaints=first_complaints(faults))
+        return ParsedReply(complaints=tuple(faults)[:MAX_COMPLAINTS])
     return ParsedReply(value=tuple(_each_settled(decided, subject)))
 
 
@@ -388,7 +388,7 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
             listed = ", ".join(f"E{label}" for label in choices[number])
             faults.append(f"M{number}: E{answer} is not among those that it may be ({listed}), nor is it 0")
     if decided.value is None or (faults and not answers and not subject.conflicts):
-        return ParsedReply(complaints=first_complaints((*decided.complaints, *faults)))
+        return ParsedReply(complaints=(*decided.complaints, *faults)[:MAX_COMPLAINTS])
     names = no_answers(subject)
     if not faults:
         entities = {label: entity_id for entity_id, label in entity_labels(subject.doubtful_names).items()}

@@ -7,12 +7,12 @@ from pydantic import Field
 from mnemolog.common.tokens import estimate_tokens
 from mnemolog.schemas.entities import MAX_SUMMARY
 from mnemolog.streams.llm.ask import (
+    MAX_COMPLAINTS,
     MAX_LINE,
     FilledLine,
     ParsedReply,
     ReplyModel,
     WholeNumber,
-    first_complaints,
     one_line,
     read_reply,
     reply_schema,
@@ -101,7 +101,7 @@ def parse_summary(text: str, task: SummaryTask) -> ParsedReply[str]:
             faults.append(f"sentence {number}: it denies something, and none of its facts does")
     if estimate_tokens(summary) > task.max_tokens or len(summary) > MAX_SUMMARY:
         faults.append(f"the summary is longer than {task.max_tokens // 2} words: say only what matters most")
-    return ParsedReply(complaints=first_complaints(faults)) if faults else ParsedReply(value=summary)
+    return ParsedReply(complaints=tuple(faults)[:MAX_COMPLAINTS]) if faults else ParsedReply(value=summary)
 
 
 def joined_facts(task: SummaryTask) -> list[dict[str, Any]]:

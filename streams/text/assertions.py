@@ -14,9 +14,9 @@ from rapidfuzz.distance import Prefix
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.text.differences import compare_subjects
 from mnemolog.streams.text.readings import (
+    NUMERIC_DATE,
     Reading,
     clauses_of,
-    dates_in,
     has_condition,
     is_content,
     is_number,
@@ -52,13 +52,18 @@ def added_details(sources: Sequence[str], text: str, extras: Sequence[str] = ())
     """The numbers, dates, units and names of `text` that neither `sources` nor `extras` have."""
     readings, own = [read(source) for source in (*sources, *extras)], read(text)
     details = frozenset().union(*(reading.details for reading in readings))
-    yield from sorted(own.claimed - details)
-    yield from (date for date, parts in dates_in(own) if date not in details and not _has_date(details, parts))
+    yield from _claims_beyond(own, details)
     yield from added_names(text, (*sources, *extras))
 
 
-def _has_date(details: frozenset[str], parts: Sequence[str]) -> bool:
-    return all({part, f"month {part}"} & details for part in parts)
+def _claims_beyond(own: Reading, details: frozenset[str]) -> list[str]:
+    """What a text claims beyond these details; of a date in digits these may have its numbers."""
+    claims = set(own.claimed - details)
+    for token in own.tokens:
+        parts = [str(int(number)) for number in re.findall(r"\d+", token)] if NUMERIC_DATE.fullmatch(token) else []
+        if parts and token not in details and not all({part, f"month {part}"} & details for part in parts):
+            claims.add(token)
+    return sorted(claims)
 
 
 def added_names(text: str, sources: Sequence[str]) -> Iterator[str]:
@@ -131,9 +136,7 @@ def lost_details(parents: Sequence[str], text: str) -> Iterator[str]:
     """The numbers, dates, units and names of `parents` that `text` lacks, and clauses of which it has no word."""
     own = read(text)
     for parent in parents:
-        said = read(parent)
-        dates = (date for date, parts in dates_in(said) if not _has_date(own.details, parts))
-        yield from sorted({*(said.claimed - own.details), *dates})
+        yield from _claims_beyond(read(parent), own.details)
         yield from ["doubt"] * (has_condition(parent) and not has_condition(text))
         yield from added_names(parent, [text])
         yield from foreign_clauses(parent, [text])
@@ -163,12 +166,6 @@ def lost_words(parent: str, text: str) -> list[str]:
 def shares_no_word(text: str, sources: Sequence[str]) -> bool:
     own = [*foreign_clauses(text, sources)]
     return bool(own) and len(own) == len([*clauses_of(text)])
-
-
-def are_forms(one: str, other: str) -> bool:
-    """Whether two words may be forms of one: their beginnings are the same."""
-    one, other = one.casefold(), other.casefold()
-    return stem_of(one) == stem_of(other) or _is_known(one, {other})
 
 
 def mixed_up(parents: Sequence[str], text: str) -> bool:
@@ -217,11 +214,7 @@ def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, 
     """
     if compare_subjects(one.subject, other.subject, user_names) == "other":
         return False
-    left, right = read(one.text), read(other.text)
-    return _denies(left, right) or _denies(right, left)
-
-
-def _denies(denial: Reading, positive: Reading) -> bool:
+    denial, positive = sorted((read(one.text), read(other.text)), key=lambda reading: not reading.denies)
     if not denial.denies or positive.denies or not any(one.reached for one in denial.denials):
         return False
     if not denial.is_spaced:

@@ -45,7 +45,7 @@ _BORDER = re.compile(
     r"(?<=[A-Za-z\u00c0-\u024f])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[A-Z])"
 )
 _CANNOT_STAND = re.compile(r"\b(?:can ?not|can'?t|could not|couldn'?t) (?:stand|bear)\b", re.IGNORECASE)
-_NUMERIC_DATE = re.compile(r"(\d{1,4})[-./](\d{1,2})[-./](\d{2,4})")
+NUMERIC_DATE: Final = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{2,4}")
 _YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _SUFFIX = re.compile(r"(?<=\w{3})(?:ing|ed|en)$|(?<=\w{2})[аеёиоуыэюяйь]{1,3}$")
@@ -107,7 +107,7 @@ def read(text: str) -> Reading:
     is_spaced = _UNSPACED.search(form) is None
     signs = frozenset(_SIGNS.findall(form)) - _NO_SIGNS
     denials = (*(_denials(tokens) if is_spaced else _sign_denials(form)),)
-    dates = [token for token in tokens if _NUMERIC_DATE.fullmatch(token)]
+    dates = [token for token in tokens if NUMERIC_DATE.fullmatch(token)]
     numbers = {str(int(number)) for date in dates for number in re.findall(r"\d+", date)}
     numerals = {*_numerals(form)}
     words = [token.casefold() for token in tokens]
@@ -136,12 +136,6 @@ def read(text: str) -> Reading:
         signs=signs,
         ending=ending,
     )
-
-
-def dates_in(reading: Reading) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for token in reading.tokens:
-        if match := _NUMERIC_DATE.fullmatch(token):
-            yield token, tuple(str(int(number)) for number in match.groups())
 
 
 def main_script(text: str) -> str:
@@ -246,7 +240,7 @@ def _details(tokens: Sequence[str]) -> Iterator[str]:
     for number in numbers_of(tokens):
         match = _ORDINAL.fullmatch(number)
         yield match[1] if match else number
-    yield from (date for date in dates_of(tokens) if not _NUMERIC_DATE.fullmatch(date))
+    yield from (date for date in dates_of(tokens) if not NUMERIC_DATE.fullmatch(date))
     yield from units_of(tokens)
     yield from (QUALIFIERS[token.casefold()] for token in tokens if token.casefold() in QUALIFIERS)
 
