@@ -4,6 +4,7 @@
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
@@ -43,7 +44,6 @@ _MAX_EXCERPT_CHARACTERS: Final = 300  # characters of an excerpt
 _MAX_FACT_CHARACTERS: Final = 2_000  # characters of a fact
 _MAX_SUBJECT_CHARACTERS: Final = 100  # characters of a subject, or of a name of the user
 _MAX_USER_NAMES: Final = 10
-_LINE_OVERHEAD: Final = 100  # characters around a fact: its number, times and list
 
 
 MAX_NAME_CHARACTERS: Final = 16_000
@@ -52,7 +52,6 @@ _MAX_SHOWN_NAME: Final = 100  # characters of a name
 _MAX_ALIASES: Final = 5
 _MAX_SHOWN_FACT: Final = 200  # characters of a fact
 _MAX_SHOWN_FACTS: Final = 5  # facts of the turn that are shown with a name
-_NAME_OVERHEAD: Final = 60  # characters around a name or a fact
 
 
 def number_questions(
@@ -67,28 +66,33 @@ def number_questions(
     Known facts are numbered from 1 as they first appear. Each question has its first candidates, as many as fit; the
     last questions are left out where one candidate each is too much.
     """
-    bounded: list[Question] = []
-    for most in _CANDIDATE_LIMITS:
-        bounded = [replace(one, candidates=one.candidates[:most]) for one in questions]
-        if _characters(bounded) <= MAX_CHARACTERS:
-            break
-    while _characters(bounded) > MAX_CHARACTERS:
-        bounded.pop()
-    labels: dict[UUID, int] = {}
-    conflicts = [
-        NumberedConflict(
-            number=number,
-            fact=one.fact,
-            valid_from=one.known.true_from if one.known else one.fact.event_time or said_at,
-            candidates=tuple((labels.setdefault(known.fact_id, len(labels) + 1), known) for known in one.candidates),
-            reconsidered_fact_id=one.known.fact_id if one.known else None,
-            known_as=one.known_as,
+
+    def numbered(count: int, most: int) -> NumberedConflicts:
+        labels: dict[UUID, int] = {}
+        conflicts = [
+            NumberedConflict(
+                number=number,
+                fact=one.fact,
+                valid_from=one.known.true_from if one.known else one.fact.event_time or said_at,
+                candidates=tuple(
+                    (labels.setdefault(known.fact_id, len(labels) + 1), known) for known in one.candidates[:most]
+                ),
+                reconsidered_fact_id=one.known.fact_id if one.known else None,
+                known_as=one.known_as,
+            )
+            for number, one in enumerate(questions[:count], start=1)
+        ]
+        return NumberedConflicts(
+            conflicts=tuple(conflicts), said_at=said_at, same_turn_ids=just_said, user_names=user_names
         )
-        for number, one in enumerate(bounded, start=1)
-    ]
-    return NumberedConflicts(
-        conflicts=tuple(conflicts), said_at=said_at, same_turn_ids=just_said, user_names=user_names
+
+    for most in _CANDIDATE_LIMITS:
+        if len(conflicts_text(found := numbered(len(questions), most))) <= MAX_CHARACTERS:
+            return found
+    fitting = bisect_right(
+        range(1, len(questions) + 1), MAX_CHARACTERS, key=lambda count: len(conflicts_text(numbered(count, 1)))
     )
+    return numbered(fitting, 1)
 
 
 def as_extracted_fact(known: Candidate) -> ExtractedFact:
@@ -96,16 +100,6 @@ def as_extracted_fact(known: Candidate) -> ExtractedFact:
     excerpt = known.excerpt or known.text
     given = {"excerpt": excerpt, "search_text": known.text, "event_time": known.true_from}
     return ExtractedFact.model_validate(known.model_dump(include=same) | given)
-
-
-def _characters(questions: Sequence[Question]) -> int:
-
-    def of_fact(fact: ExtractedFact | Candidate) -> int:
-        return min(len(fact.text), _MAX_FACT_CHARACTERS) + min(len(fact.subject or ""), _MAX_SUBJECT_CHARACTERS)
-
-    new = sum(of_fact(one.fact) + min(len(one.fact.excerpt), _MAX_EXCERPT_CHARACTERS) for one in questions)
-    shown = {known.fact_id: of_fact(known) for one in questions for known in one.candidates}
-    return new + sum(shown.values()) + _LINE_OVERHEAD * (len(questions) + len(shown))
 
 
 def conflicts_text(subject: NumberedConflicts) -> str:
@@ -157,16 +151,13 @@ def conflicts_text(subject: NumberedConflicts) -> str:
 
 
 def within_budget(names: DoubtfulNames) -> DoubtfulNames:
-    shown, characters = list[DoubtfulName](), 0
-    for name in names.names:
-        lines = [*map(fact_words, name.facts[:_MAX_SHOWN_FACTS]), *map(entity_words, name.twins)]
-        texts = (text for twin in name.twins for text in names.known_facts.get(twin.entity_id, ()))
-        lines += (quoted(text, _MAX_SHOWN_FACT) for text in texts)
-        characters += sum(len(line) + _NAME_OVERHEAD for line in lines)
-        if characters > MAX_NAME_CHARACTERS:
-            break
-        shown.append(name)
-    return replace(names, names=tuple(shown))
+    """The first names, as many as the prompt has room for."""
+
+    def first(count: int) -> DoubtfulNames:
+        return replace(names, names=names.names[:count])
+
+    counts = range(1, len(names.names) + 1)
+    return first(bisect_right(counts, MAX_NAME_CHARACTERS, key=lambda count: len(names_text(first(count)))))
 
 
 def entity_labels(names: Sequence[DoubtfulName]) -> dict[UUID, int]:
@@ -174,35 +165,32 @@ def entity_labels(names: Sequence[DoubtfulName]) -> dict[UUID, int]:
     return {entity_id: number for number, entity_id in enumerate(twins, 1)}
 
 
-def names_text(subject: NumberedConflicts) -> str:
+def names_text(doubtful: DoubtfulNames, conflicts: Sequence[NumberedConflict] = ()) -> str:
     """The names in doubt with what the turn says of them, and the entities that they may mean with known facts."""
 
     def identity(fact: ExtractedFact) -> tuple[str, str, str | None]:
         return fact.text, fact.excerpt, fact.subject
 
-    names, labels = subject.doubtful_names, entity_labels(subject.doubtful_names)
+    names, labels = doubtful.names, entity_labels(doubtful.names)
     entities = {twin.entity_id: twin for name in names for twin in name.twins}
-    new = {identity(one.fact): f"N{one.number} " for one in subject.conflicts if one.reconsidered_fact_id is None}
-    known = {known.fact_id: number for one in subject.conflicts for number, known in one.candidates}
+    new = {identity(one.fact): f"N{one.number} " for one in conflicts if one.reconsidered_fact_id is None}
+    known = {known.fact_id: number for one in conflicts for number, known in one.candidates}
     said = [name.facts[:_MAX_SHOWN_FACTS] for name in names]
     lines = ["Names in doubt:"]
     for number, (name, facts) in enumerate(zip(names, said, strict=True), 1):
         lines.append(f"M{number} {quoted(name.name, _MAX_SHOWN_NAME)} ({name.type})")
         lines += (f"  in {new.get(identity(fact), '')}{fact_words(fact)}" for fact in facts)
         lines.append(f"  may be: {', '.join(f'E{labels[twin.entity_id]}' for twin in name.twins)}")
-    if subject.names is not None:  # what else the turn says may show who is meant
-        shown = {identity(fact) for facts in said for fact in facts}
-        others = [fact for fact in subject.names.found.facts if identity(fact) not in shown][:_MAX_SHOWN_FACTS]
-        lines += ["Also said in this turn:"] * bool(others) + [f"  {fact_words(fact)}" for fact in others]
+    shown = {identity(fact) for facts in said for fact in facts}  # what else the turn says may show who is meant
+    others = [fact for fact in doubtful.found.facts if identity(fact) not in shown][:_MAX_SHOWN_FACTS]
+    lines += ["Also said in this turn:"] * bool(others) + [f"  {fact_words(fact)}" for fact in others]
     lines.append("Known entities:")
     for entity_id, label in labels.items():
         entity = entities[entity_id]
         about = sorted(known[fact_id] for fact_id in entity.subject_of if fact_id in known)
         of_entity = f"; facts about it: {', '.join(f'K{number}' for number in about)}" if about else ""
         lines.append(f"E{label} {entity_words(entity)}{of_entity}")
-        if subject.names is not None:
-            known_facts = subject.names.known_facts.get(entity_id, ())
-            lines += (f"  {quoted(text, _MAX_SHOWN_FACT)}" for text in known_facts)
+        lines += (f"  {quoted(text, _MAX_SHOWN_FACT)}" for text in doubtful.known_facts.get(entity_id, ()))
     return "\n".join(lines)
 
 
@@ -308,11 +296,11 @@ def question_prompt(
     answer = {"type": "string", "enum": list(ANSWERS)}
     properties: dict[str, Any] = dict.fromkeys(pairs_of(subject), answer)
     system, texts, version = SYSTEM, [conflicts_text(subject)], PROMPT_VERSION
-    if subject.doubtful_names:
+    if subject.names and subject.doubtful_names:
         choices = _choices(subject).items()
         of_names = {f"M{number}": {"type": "integer", "enum": [0, *labels]} for number, labels in choices}
         properties, version = of_names | properties, NAMES_PROMPT_VERSION
-        texts = [*(texts if subject.conflicts else []), names_text(subject)]
+        texts = [*(texts if subject.conflicts else []), names_text(subject.names, subject.conflicts)]
         system = SYSTEM + _NAME_RULES + _BINDING if subject.conflicts else _NAMES_ALONE + _NAME_RULES
     return TaskPrompt(
         purpose="resolve",

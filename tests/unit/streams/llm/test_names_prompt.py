@@ -225,7 +225,7 @@ def test_a_name_forges_no_line_and_does_not_end_its_quotation() -> None:
     twin = entity(101, HOSTILE, HOSTILE + " again")
     said = fact(HOSTILE, subject=HOSTILE)
     name = DoubtfulName(name=HOSTILE, type="person", twins=(twin,), facts=(said,), about=(said,))
-    lines = names_text(subject_of(name, known_facts={twin.entity_id: (HOSTILE,)})).splitlines()
+    lines = names_text(doubtful(name, known_facts={twin.entity_id: (HOSTILE,)})).splitlines()
     assert [line.split(" ")[0] for line in lines if line.startswith(("M", "E"))] == ["M1", "E1"]
     assert all(line.count('"') in (0, 2, 4) for line in lines)
 
@@ -240,6 +240,6 @@ def test_long_names_and_facts_are_cut_and_all_names_together_are_bounded() -> No
     )
     bounded = within_budget(names)
     assert 1 <= len(bounded.names) < 10
-    text = names_text(replace(ALONE, names=bounded))
+    text = names_text(bounded)
     assert len(text) <= MAX_NAME_CHARACTERS
     assert max(map(len, text.splitlines())) < 600
