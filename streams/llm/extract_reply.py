@@ -76,11 +76,10 @@ from mnemolog.streams.llm.ask import (
 from mnemolog.streams.llm.evidence import CHECKED, Evidence, evidence_messages, is_said, other_speaker, shown_messages
 from mnemolog.streams.llm.ports import CUT_OFF, ExtractionTask
 from mnemolog.streams.text.differences import USER, is_user_word
-from mnemolog.streams.text.patterns import tables
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, noted
-from mnemolog.streams.text.tokens import comparable_text, has_words
+from mnemolog.streams.text.tokens import comparable_text, has_words, tables
 
 _TYPE: Final[TypeAdapter[str]] = TypeAdapter(EntityType)
 _TYPES: Final[Mapping[str, EntityType]] = {

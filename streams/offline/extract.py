@@ -13,8 +13,7 @@ from mnemolog.streams.llm.evidence import with_questions
 from mnemolog.streams.llm.extract_reply import names_of_value
 from mnemolog.streams.offline import sentences as read
 from mnemolog.streams.offline.names import sentence_entities
-from mnemolog.streams.offline.sentences import WORDS, Sentence, plain
-from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, slot_statements
+from mnemolog.streams.offline.sentences import FILLS, SLOTS, WORDS, Sentence, SlotStatement, plain, slot_statements
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, noted
 from mnemolog.streams.text.tokens import comparable_text, without_texts
@@ -71,8 +70,22 @@ def _read_sentence(said: str, speaker: str, at: datetime, *, may_fill: bool) -> 
     kept = _kept_fact(said, speaker, at, statements)
     fills = [one for one in statements if one.act in FILLS]
     for one in fills:
-        (key,) = one.keys
-        yield _slot_fact(key, one, kept)
+        (key,), act, value = one.keys, one.act, one.value
+        written = {field: form.format(s=kept.subject, v=value, key=key) for field, form in SLOTS[key].items()}
+        entities, relations = names_of_value(key, value, kept.subject)
+        is_home = (act, key) == ("states", "home_city")  # which may be a part of another one
+        fields = {
+            "key": key,
+            "value": value,
+            "single_valued": is_single_valued(key),
+            "importance": IMPORTANCE_OF_CATEGORY[written["importance_category"]],
+            "certainty": "weak" if act == "suggests" else "strong" if is_home else "explicit",
+            "action_hint": "update" if act == "changes" else "new",
+            "valid_until": None,
+            "entities": entities,
+            "relations": relations,
+        }
+        yield kept.model_copy(update=written | fields)
     if not fills or not all(one.is_whole and one in fills for one in statements):
         yield kept
 
@@ -109,22 +122,3 @@ def _kept_fact(said: str, speaker: str, at: datetime, statements: Sequence[SlotS
         entities=(*named, *(NamedEntity(name=name) for name in sorted(missing)))[:MAX_ENTITIES],
         relations=tuple(over),
     )
-
-
-def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> ExtractedFact:
-    """The value of a slot in the words of the registry. A home that is only stated may be a part of another one."""
-    value, act = statement.value, statement.act
-    written = {field: form.format(s=kept.subject, v=value, key=key) for field, form in SLOTS[key].items()}
-    entities, relations = names_of_value(key, value, kept.subject)
-    fields = {
-        "key": key,
-        "value": value,
-        "single_valued": is_single_valued(key),
-        "importance": IMPORTANCE_OF_CATEGORY[written["importance_category"]],
-        "certainty": "weak" if act == "suggests" else "strong" if (act, key) == ("states", "home_city") else "explicit",
-        "action_hint": "update" if act == "changes" else "new",
-        "valid_until": None,
-        "entities": entities,
-        "relations": relations,
-    }
-    return kept.model_copy(update=written | fields)

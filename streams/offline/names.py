@@ -10,7 +10,7 @@ from typing import Final
 from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity
 from mnemolog.streams.entities import names
 from mnemolog.streams.entities.names import NAME, TIE, TIE_TYPES, WORDS, forms_of, name_key
-from mnemolog.streams.offline.slots import PLACES
+from mnemolog.streams.offline.sentences import PLACES
 from mnemolog.streams.text.differences import is_user_word
 from mnemolog.streams.text.tokens import DATES, SENTENCE_STARTERS, SMALL_WORDS
 

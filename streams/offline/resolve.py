@@ -11,8 +11,7 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflicts
-from mnemolog.streams.offline.sentences import WORDS
-from mnemolog.streams.offline.slots import FILLS, SlotStatement, same_value, slot_statements, without_fillers
+from mnemolog.streams.offline.sentences import FILLS, WORDS, SlotStatement, same_value, slot_statements, without_fillers
 from mnemolog.streams.text.differences import differences, relate_subjects, same_terms
 from mnemolog.streams.text.tokens import NUMBERS
 

@@ -8,8 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from mnemolog.streams.text.patterns import DATE_PARTS, compiled, tables
-from mnemolog.streams.text.tokens import DATES, NUMBERS, UNITS
+from mnemolog.streams.text.tokens import DATE_PARTS, DATES, NUMBERS, UNITS, compiled, tables
 
 _PATTERNS: Final = {
     name: compiled(text, DATE_PARTS) for name, text in tables(Path(__file__).with_name("times.toml")).items()

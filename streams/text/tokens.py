@@ -1,4 +1,4 @@
-"""Words, numbers and signs of texts, in forms that can be compared; numbers, dates, units and negations among them.
+"""Words, numbers and signs of texts, in forms that can be compared; and patterns from TOML files.
 
 The lists of words are from CLDR (`cldr_words.json`, `cldr_places.json`) and written by hand (`words.toml`).
 """
@@ -7,11 +7,11 @@ import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import product, takewhile, zip_longest
+from itertools import count, product, takewhile, zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.schemas.base import normalise
 
@@ -315,3 +315,36 @@ _PLAIN_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?")
 _HUNDRED: Final = Decimal(100)
 _SIZES: Final = frozenset(map(Decimal, (100, 1000, 1_000_000)))
 _SHORT_SIZES: Final = {"k": "1000", "m": "1000000"}
+
+
+_PLACEHOLDER: Final = re.compile(r"\{(?:([a-z]+):)?([a-z_]+)\}")
+
+
+def tables(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def compiled(text: str, parts: Mapping[str, str]) -> re.Pattern[str]:
+    """One pattern for all lines, in small and capital letters. `{v:place}` is a group `v_0` of the part `place`."""
+    numbers = count()
+
+    def part(match: re.Match[str]) -> str:
+        inner = _PLACEHOLDER.sub(part, parts[match[2]].replace("\n", "|"))
+        return f"(?P<{match[1]}_{next(numbers)}>{inner})" if match[1] else f"(?:{inner})"
+
+    return re.compile(_PLACEHOLDER.sub(part, text.replace("\n", "|")), re.IGNORECASE)
+
+
+def _words(table: Mapping[str, str], *meanings: str) -> str:
+    words = [word for word, meaning in table.items() if meaning.split()[0] in meanings]
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+_UNAMBIGUOUS: Final = {word: DATES[word] for word in DATES if len(word) > len("sun") and word not in AMBIGUOUS_WORDS}
+DATE_PARTS: Final[Mapping[str, str]] = {
+    "month": _words(DATES, "month"),
+    "weekday": _words(_UNAMBIGUOUS, "weekday"),
+    "unit": _words(UNITS, "day", "week", "month", "year"),
+    "count": rf"\d{{1,3}}|an?|ein(?:em|er|en)?|une?|una?|uma|{_words(NUMBERS, *map(str, range(2, 13)))}",
+}
+"""Words for months, weekdays, units of time and small numbers, in six languages."""
