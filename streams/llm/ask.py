@@ -178,13 +178,7 @@ def as_slots(value: object) -> object:
     return [slot for one in given if (slot := as_slot(one)) is not None] if isinstance(given, list) else value
 
 
-def _no_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("must be a number")  # noqa: TRY004 -- Pydantic reads it
-    return value
-
-
-WholeNumber = Annotated[int, BeforeValidator(_no_bool)]
+WholeNumber = Annotated[int, BeforeValidator(lambda value: None if isinstance(value, bool) else value)]
 Line = Annotated[Text, Field(max_length=MAX_LINE)]
 FilledLine = Annotated[Line, AfterValidator(_filled)]
 OptionalLine = Annotated[Line | None, BeforeValidator(_null)]

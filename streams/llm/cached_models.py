@@ -31,7 +31,12 @@ class CachedChatModel:
         self._model = model
         self._prices = prices
         self._replies = replies
-        self._gets: MicroBatcher[ReplyKey, tuple[StoredReply, ...]] = MicroBatcher(self._get_many, max_wait=0)
+
+        async def get_many(keys: list[ReplyKey]) -> list[tuple[StoredReply, ...]]:
+            stored = await replies.get_many(keys)
+            return [stored.get(key, ()) for key in keys]
+
+        self._gets: MicroBatcher[ReplyKey, tuple[StoredReply, ...]] = MicroBatcher(get_many, max_wait=0)
         self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(
             replies.put_many, max_wait=0, isolate_on=(ReplyNotStorableError,)
         )
@@ -118,10 +123,6 @@ class CachedChatModel:
         await self._puts.close()
         await self._model.close()
 
-    async def _get_many(self, keys: list[ReplyKey]) -> list[tuple[StoredReply, ...]]:
-        stored = await self._replies.get_many(keys)
-        return [stored.get(key, ()) for key in keys]
-
 
 class _StoredVectors(Record):
     """What is stored of an embedding call for one source: its share of the call and its vectors."""
@@ -149,9 +150,13 @@ class CachedEmbedder:
         self._prices = prices
         self._embedder = embedder
         self._replies = replies
+
+        async def embed_alone(wanted: _EmbeddingRequest) -> ports.EmbeddingResult:
+            return (await self._embed_all([wanted], divisible=False))[0]
+
         self._batcher: MicroBatcher[_EmbeddingRequest, ports.EmbeddingResult] = MicroBatcher(
             lambda wanted: self._embed_all(wanted, divisible=True),
-            run_alone=self._embed_alone,
+            run_alone=embed_alone,
             max_items=max_texts,
             max_wait=max_wait,
             max_concurrent=max_concurrent,
@@ -171,9 +176,6 @@ class CachedEmbedder:
     async def close(self) -> None:
         await self._batcher.close()
         await self._embedder.close()
-
-    async def _embed_alone(self, wanted: _EmbeddingRequest) -> ports.EmbeddingResult:
-        return (await self._embed_all([wanted], divisible=False))[0]
 
     async def _embed_all(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[ports.EmbeddingResult]:
         versions = [f"embed/{self.model}/{_digest(*texts)}" for _, texts in wanted]

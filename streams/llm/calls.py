@@ -201,8 +201,13 @@ class CallRetrier:
         """The outcome of an attempt, and how many others there were before it; its own failure is none of others."""
         async with self._slots.repeats if repeats else nullcontext():
             while True:
-                if self.paused and not apart:
-                    await self._wait_while_paused()
+                while self.paused and not apart:  # of all that wait, one sends the probes
+                    async with self._probing:
+                        try:
+                            async with asyncio.timeout_at(self._next_probe):
+                                await self._resumed.wait()
+                        except TimeoutError:
+                            await self._run_probe()
                 async with self._slots.all:
                     if self.paused and not apart:
                         continue  # paused while this call waited for its slot
@@ -260,18 +265,6 @@ class CallRetrier:
         if needs_probe():
             async with self._probing:
                 if needs_probe() and self._probes == probes:
-                    await self._run_probe()
-
-    async def _wait_while_paused(self) -> None:
-        """Wait until the pause ends; of all that wait, one sends the probes."""
-        while self.paused:
-            async with self._probing:
-                if not self.paused:
-                    return
-                try:
-                    async with asyncio.timeout_at(self._next_probe):
-                        await self._resumed.wait()
-                except TimeoutError:
                     await self._run_probe()
 
     async def _run_probe(self) -> None:

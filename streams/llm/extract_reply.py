@@ -233,17 +233,12 @@ def fact_line(item: Mapping[str, Any], lines: Sequence[str]) -> int | None:
     """
     named, text = item.get("line"), item.get("text")
     place = named - 1 if type(named) is int and 0 < named <= len(lines) else None
-    own = _words(text) if isinstance(text, str) else set()
-    if place is not None and (own & _words(lines[place]) or short_answer(lines[place])):
+    own = read(text).told if isinstance(text, str) else frozenset()
+    if place is not None and (own & read(lines[place]).told or short_answer(lines[place])):
         return place
-    shared = {at: len(own & _words(line)) for at, line in enumerate(lines)}
+    shared = {at: len(own & read(line).told) for at, line in enumerate(lines)}
     best = max(shared, key=lambda at: shared[at], default=None)
     return best if best is not None and shared[best] else place
-
-
-def _words(text: str) -> set[str]:
-    reading = read(text)
-    return {*reading.stems, *reading.signs, *reading.details}
 
 
 class _Fact(ReplyModel):

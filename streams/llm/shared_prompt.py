@@ -170,27 +170,21 @@ def _without_later(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]
         messages = shown_messages(task.turn)
         texts = [text for message in messages for text in (message.name, message.content)]
         shown.append("\n".join(filter(None, (task.turn.speaker, *texts, *task.turn.recalled))))
-        said.append(_words_of("\n".join(message.content for message in messages)))
+        said.append(read("\n".join(message.content for message in messages)).told)
     kept: list[Part | None] = []
     before = frozenset[str]()
     for place, (part, task) in enumerate(zip(parts, tasks, strict=True)):
-        before |= _words_of(shown[place])
-        told = _words_of("\n".join(_told(part["facts"]))) if part is not None else frozenset()
+        before |= read(shown[place]).told
+        told = read("\n".join(_told(part["facts"]))).told if part is not None else frozenset()
         if (strange := (told - before) & frozenset().union(*said[place + 1 :])) and part is not None:
             background = task.background
             known = [*(message.content for message in background.messages), *background.names]
             known += [text for entity in background.entities for text in (entity.name, *entity.names, *entity.ties)]
             known += [text for one in background.facts for text in (one.text, one.value, one.subject) if text]
-            kept.append(part if strange <= _words_of("\n".join(known)) else None)
+            kept.append(part if strange <= read("\n".join(known)).told else None)
         else:
             kept.append(part)
     return kept
-
-
-def _words_of(text: str) -> frozenset[str]:
-    """The stems of the words that tell something, the numbers and dates; of a script without spaces the signs."""
-    reading = read(text)
-    return (reading.signs | reading.details).union(reading.stems if reading.is_spaced else ())
 
 
 def _told(facts: Sequence[Any]) -> Iterator[str]:

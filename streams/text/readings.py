@@ -91,6 +91,11 @@ class Reading:
     ending: str
 
     @property
+    def told(self) -> frozenset[str]:
+        """The stems of the words that tell something, the numbers and dates; of a script without spaces the signs."""
+        return (self.signs | self.details).union(self.stems if self.is_spaced else ())
+
+    @property
     def words(self) -> frozenset[str]:
         """What may be found in another text: the stems and beginnings of its content words, or its signs."""
         if not self.is_spaced:
