@@ -57,22 +57,7 @@ from mnemolog.streams.entities.names import (
     with_owner,
 )
 from mnemolog.streams.entities.relations import name_forms
-from mnemolog.streams.llm.ask import (
-    CUT_OFF_NOTE,
-    MAX_COMPLAINTS,
-    MAX_LINE,
-    FilledLine,
-    Line,
-    OptionalLine,
-    ParsedReply,
-    ReadingContext,
-    ReplyModel,
-    ReplyTime,
-    as_slot,
-    as_slots,
-    find_object,
-    shortened,
-)
+from mnemolog.streams.llm import ask
 from mnemolog.streams.llm.evidence import CHECKED, Evidence, evidence_messages, is_said, other_speaker, shown_messages
 from mnemolog.streams.llm.ports import CUT_OFF, ExtractionTask
 from mnemolog.streams.text.differences import USER, is_user_word
@@ -103,7 +88,7 @@ def read_type(said: str, configured: Collection[EntityType]) -> EntityType:
         return "other"
 
 
-class EntityReply(ReplyModel):
+class EntityReply(ask.ReplyModel):
     name: Text
     type: Text = "other"
     role: Role = "mention"
@@ -111,7 +96,7 @@ class EntityReply(ReplyModel):
     """Each is read as a relation `same_as`."""
 
 
-class RelationReply(ReplyModel):
+class RelationReply(ask.ReplyModel):
     """A relation as rules tell it; a model is not asked for any."""
 
     subject: Text
@@ -147,7 +132,7 @@ def said_entities(
         if name in kept or (reason is None and len(kept) < MAX_ENTITIES):
             kept[name] = NamedEntity(name=name, type=read_type(reply.type, types), role=reply.role)
         else:
-            left_out.setdefault(name, UnlinkedName(name=shortened(name, MAX_NAME), reason=reason or "too_many"))
+            left_out.setdefault(name, UnlinkedName(name=ask.shortened(name, MAX_NAME), reason=reason or "too_many"))
     return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
 
 
@@ -187,7 +172,7 @@ def told_relations(
             strange = [name for name in strange if len(name) > MAX_NAME or not is_said(name, said)]
             for name in strange:
                 reason: UnlinkedReason = "too_long" if len(name) > MAX_NAME else "not_said"
-                unsaid[name] = UnlinkedName(name=shortened(name, MAX_NAME), reason=reason)
+                unsaid[name] = UnlinkedName(name=ask.shortened(name, MAX_NAME), reason=reason)
         else:
             strange = [name for name in strange if len(name) > MAX_NAME or known.isdisjoint(name_forms(name)[:1])]
         ends = [other_speaker if other_speaker and is_user_word(name) else name for name in ends]
@@ -241,22 +226,22 @@ def fact_line(item: Mapping[str, Any], lines: Sequence[str]) -> int | None:
     return best if best is not None and shared[best] else place
 
 
-class _Fact(ReplyModel):
+class _Fact(ask.ReplyModel):
     """A fact as models and rules give it; what is missing is worked out."""
 
-    excerpt: FilledLine
-    text: FilledLine
-    search_text: Line = ""
-    key: Annotated[Slot | None, BeforeValidator(as_slot)] = None
-    value: OptionalLine = None
+    excerpt: ask.FilledLine
+    text: ask.FilledLine
+    search_text: ask.Line = ""
+    key: Annotated[Slot | None, BeforeValidator(ask.as_slot)] = None
+    value: ask.OptionalLine = None
     single_valued: bool = False
-    category: Annotated[tuple[Slot, ...], BeforeValidator(as_slots)] = ()
-    importance_category: Annotated[ImportanceCategory | None, BeforeValidator(as_slot)] = None
-    certainty: Annotated[Certainty, BeforeValidator(as_slot)] = "strong"
-    subject: OptionalLine = None
-    event_time: ReplyTime = None
-    valid_until: ReplyTime = None
-    action_hint: Annotated[ActionHint, BeforeValidator(as_slot)] = "new"
+    category: Annotated[tuple[Slot, ...], BeforeValidator(ask.as_slots)] = ()
+    importance_category: Annotated[ImportanceCategory | None, BeforeValidator(ask.as_slot)] = None
+    certainty: Annotated[Certainty, BeforeValidator(ask.as_slot)] = "strong"
+    subject: ask.OptionalLine = None
+    event_time: ask.ReplyTime = None
+    valid_until: ask.ReplyTime = None
+    action_hint: Annotated[ActionHint, BeforeValidator(ask.as_slot)] = "new"
     entities: tuple[EntityReply, ...] = ()
     relations: tuple[RelationReply, ...] = ()
 
@@ -273,7 +258,7 @@ def _with_fields(item: Any, lines: Sequence[str]) -> Any:
     if isinstance(slot := item.get("slot"), str):
         key, _, value = slot.partition(":")
         fact = {"key": key, "value": "" if value.strip().casefold() == "none" else value.strip()} | fact
-    change = as_slot(item.get("change"))
+    change = ask.as_slot(item.get("change"))
     if isinstance(change, str) and change in HINT_OF_CHANGE:
         fact.setdefault("action_hint", HINT_OF_CHANGE[change])
     fact.setdefault("certainty", "speculation" if change == "unsure" else "explicit")
@@ -286,15 +271,15 @@ def _with_fields(item: Any, lines: Sequence[str]) -> Any:
     return fact
 
 
-def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
+def parse_extraction(text: str, subject: ExtractionTask) -> ask.ParsedReply[tuple[ExtractedFact, ...]]:
     """The facts of a reply that follow from the turn; the others are dropped, each with the reason.
 
     A reply without a list of facts, or with none that can be read among some, has no value.
     """
-    found = find_object(text, "facts")
+    found = ask.find_object(text, "facts")
     if isinstance(found, str) or not isinstance(items := found["facts"], list):
-        return ParsedReply(complaints=(found if isinstance(found, str) else "facts: must be a list",))
-    context = ReadingContext(subject.turn.occurred_at.tzinfo or UTC)
+        return ask.ParsedReply(complaints=(found if isinstance(found, str) else "facts: must be a list",))
+    context = ask.ReadingContext(subject.turn.occurred_at.tzinfo or UTC)
     lines = numbered_lines(subject.turn)
     facts: list[_Fact] = []
     dropped: list[DroppedStatement] = []
@@ -314,18 +299,18 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
         texts = [text for text in named if isinstance(text, str) and text.strip()] or [json.dumps(item)]
         # In characters that can be stored.
         what, excerpt = (
-            shortened(one.replace("\x00", "").encode("utf-8", "replace").decode(), MAX_LINE)
+            ask.shortened(one.replace("\x00", "").encode("utf-8", "replace").decode(), ask.MAX_LINE)
             for one in (texts[0], texts[-1])
         )
         dropped.append(DroppedStatement(text=what, reason="invalid_fact", excerpt=excerpt))
     if faults and not facts:
-        return ParsedReply(complaints=tuple(faults)[:MAX_COMPLAINTS], dropped=tuple(dropped[:MAX_FACTS]))
+        return ask.ParsedReply(complaints=tuple(faults)[: ask.MAX_COMPLAINTS], dropped=tuple(dropped[:MAX_FACTS]))
     founded, unfounded = _founded(facts, subject)
     omitted: list[DroppedStatement] = []
     with suppress(ValidationError, LookupError, TypeError):  # rules list these; a language model is not asked for them
         omitted += [DroppedStatement(text=one["text"], reason=one["reason"]) for one in found["omitted"]]
-    notes = (*context.notes, *((CUT_OFF_NOTE,) if CUT_OFF in found else ()))
-    return ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=notes)
+    notes = (*context.notes, *((ask.CUT_OFF_NOTE,) if CUT_OFF in found else ()))
+    return ask.ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=notes)
 
 
 def _founded(

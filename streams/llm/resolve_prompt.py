@@ -17,19 +17,7 @@ from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
-from mnemolog.streams.llm.ask import (
-    MAX_COMPLAINTS,
-    ParsedReply,
-    ReadingContext,
-    ReplyModel,
-    as_slot,
-    find_object,
-    object_schema,
-    one_line,
-    quoted,
-    read_reply,
-    shortened,
-)
+from mnemolog.streams.llm import ask
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
 from mnemolog.streams.text.assertions import is_denial
@@ -109,7 +97,7 @@ def conflicts_text(subject: NumberedConflicts) -> str:
     """
     known = {label: candidate for conflict in subject.conflicts for label, candidate in conflict.candidates}
     labels = {candidate.fact_id: label for label, candidate in known.items()}
-    names = ", ".join(one_line(name)[:_MAX_SUBJECT_CHARACTERS] for name in subject.user_names[:_MAX_USER_NAMES])
+    names = ", ".join(ask.one_line(name)[:_MAX_SUBJECT_CHARACTERS] for name in subject.user_names[:_MAX_USER_NAMES])
     at = subject.said_at
     offset = at.strftime("%z") if at.utcoffset() else ""
     zone = f"UTC{offset and f'{offset[:3]}:{offset[3:5]}'}"
@@ -120,8 +108,10 @@ def conflicts_text(subject: NumberedConflicts) -> str:
         return f"{there:%Y-%m-%d}" if there.time() == time.min else f"{there:%Y-%m-%d %H:%M}"
 
     def line(number: str, fact: ExtractedFact | Candidate, *notes: str) -> str:
-        about = [f"about {one_line(fact.subject)[:_MAX_SUBJECT_CHARACTERS]}"] if fact.subject else []
-        return f"{number} ({', '.join((*about, *notes))}): {shortened(one_line(fact.text), _MAX_FACT_CHARACTERS)}"
+        about = [f"about {ask.one_line(fact.subject)[:_MAX_SUBJECT_CHARACTERS]}"] if fact.subject else []
+        return (
+            f"{number} ({', '.join((*about, *notes))}): {ask.shortened(ask.one_line(fact.text), _MAX_FACT_CHARACTERS)}"
+        )
 
     lines = [f"All times are {zone}; the new facts were said at {at:%Y-%m-%d %H:%M}."]
     lines += [*([f"The user is: {names}"] if names else []), "Known facts:"]
@@ -144,7 +134,7 @@ def conflicts_text(subject: NumberedConflicts) -> str:
             notes.append(f"is K{shown}, {conflict.known_as}" if shown else f"known, {conflict.known_as}")
         lines += [
             line(f"N{conflict.number}", fact, *notes),
-            f"  said: {shortened(one_line(fact.excerpt), _MAX_EXCERPT_CHARACTERS)}",
+            f"  said: {ask.shortened(ask.one_line(fact.excerpt), _MAX_EXCERPT_CHARACTERS)}",
             f"  may concern: {label_list(label for label, _ in conflict.candidates)}",
         ]
     return "\n".join(lines)
@@ -178,7 +168,7 @@ def names_text(doubtful: DoubtfulNames, conflicts: Sequence[NumberedConflict] = 
     said = [name.facts[:_MAX_SHOWN_FACTS] for name in names]
     lines = ["Names in doubt:"]
     for number, (name, facts) in enumerate(zip(names, said, strict=True), 1):
-        lines.append(f"M{number} {quoted(name.name, _MAX_SHOWN_NAME)} ({name.type})")
+        lines.append(f"M{number} {ask.quoted(name.name, _MAX_SHOWN_NAME)} ({name.type})")
         lines += (f"  in {new.get(identity(fact), '')}{fact_words(fact)}" for fact in facts)
         lines.append(f"  may be: {', '.join(f'E{labels[twin.entity_id]}' for twin in name.twins)}")
     shown = {identity(fact) for facts in said for fact in facts}  # what else the turn says may show who is meant
@@ -190,21 +180,23 @@ def names_text(doubtful: DoubtfulNames, conflicts: Sequence[NumberedConflict] = 
         about = sorted(known[fact_id] for fact_id in entity.subject_of if fact_id in known)
         of_entity = f"; facts about it: {', '.join(f'K{number}' for number in about)}" if about else ""
         lines.append(f"E{label} {entity_words(entity)}{of_entity}")
-        lines += (f"  {quoted(text, _MAX_SHOWN_FACT)}" for text in doubtful.known_facts.get(entity_id, ()))
+        lines += (f"  {ask.quoted(text, _MAX_SHOWN_FACT)}" for text in doubtful.known_facts.get(entity_id, ()))
     return "\n".join(lines)
 
 
 def entity_words(entity: KnownEntity) -> str:
     """An entity as the prompt shows it: its name, type and first other names."""
-    own = one_line(entity.name).casefold()
-    others = dict.fromkeys(one_line(alias.text) for alias in entity.aliases if one_line(alias.text).casefold() != own)
-    also = ", ".join(quoted(text, _MAX_SHOWN_NAME) for text in list(others)[:_MAX_ALIASES])
-    return f"{quoted(entity.name, _MAX_SHOWN_NAME)} ({entity.type}{f'; also {also}' if also else ''})"
+    own = ask.one_line(entity.name).casefold()
+    others = dict.fromkeys(
+        ask.one_line(alias.text) for alias in entity.aliases if ask.one_line(alias.text).casefold() != own
+    )
+    also = ", ".join(ask.quoted(text, _MAX_SHOWN_NAME) for text in list(others)[:_MAX_ALIASES])
+    return f"{ask.quoted(entity.name, _MAX_SHOWN_NAME)} ({entity.type}{f'; also {also}' if also else ''})"
 
 
 def fact_words(fact: ExtractedFact) -> str:
     """A fact as the prompt shows it, and where that differs how it was said."""
-    text, excerpt = (quoted(one, _MAX_SHOWN_FACT) for one in (fact.text, fact.excerpt))
+    text, excerpt = (ask.quoted(one, _MAX_SHOWN_FACT) for one in (fact.text, fact.excerpt))
     return text if text == excerpt else f"{text}, said as {excerpt}"
 
 
@@ -272,7 +264,7 @@ name's list, with 0 to facts about all of them, the answer is "both".
 """
 
 
-class _Decisions(ReplyModel):
+class _Decisions(ask.ReplyModel):
     """The form of rules: one decision for each new fact."""
 
     decisions: tuple[ParsedDecision, ...]
@@ -309,7 +301,7 @@ def question_prompt(
             ChatMessage(role="system", content=system),
             ChatMessage(role="user", content="\n".join(texts)),
         ),
-        schema=object_schema(properties),
+        schema=ask.object_schema(properties),
         task=subject,
         model=model,
         timeout=timeout,
@@ -325,26 +317,26 @@ def pairs_of(subject: NumberedConflicts) -> dict[str, tuple[int, int]]:
     }
 
 
-def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple[ParsedDecision, ...]]:
+def parse_resolution(text: str, subject: NumberedConflicts) -> ask.ParsedReply[tuple[ParsedDecision, ...]]:
     """One decision for each conflict, in their order, about its own candidates only.
 
     Read are the answer about each pair, where a pair without an answer is "both", and the decisions of rules. What a
     decision asserts must be said by the new fact and the known facts that it names (`reply_checks`).
     """
     if not subject.conflicts:
-        return ParsedReply(value=())
+        return ask.ParsedReply(value=())
     decided: dict[int, ParsedDecision] = {}
     if answers := read_answers(text, pairs_of(subject)):
         said: dict[int, dict[int, str]] = {}
         for pair, (number, label) in pairs_of(subject).items():
-            if (answer := as_slot(answers.get(pair))) in ANSWERS:
+            if (answer := ask.as_slot(answers.get(pair))) in ANSWERS:
                 said.setdefault(number, {})[label] = str(answer)
         asked = [conflict for conflict in subject.conflicts if conflict.number in said]
         decided = {one.number: _decision_of(one, said[one.number], subject) for one in asked}
     else:
-        reply = read_reply(_Decisions, text, ReadingContext(subject.said_at.tzinfo or UTC))
+        reply = ask.read_reply(_Decisions, text, ask.ReadingContext(subject.said_at.tzinfo or UTC))
         if isinstance(reply, tuple):
-            return ParsedReply(complaints=reply)
+            return ask.ParsedReply(complaints=reply)
         decided = {one.number: one for one in reply.decisions}
     faults: list[str] = []
     for conflict in subject.conflicts:
@@ -355,11 +347,11 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ParsedReply[tuple
             named = label_list(label for label in decision.targets if label not in own) or "nothing"
             faults.append(f"N{conflict.number}: {named} is not among its known facts ({label_list(own)})")
     if faults:
-        return ParsedReply(complaints=tuple(faults)[:MAX_COMPLAINTS])
-    return ParsedReply(value=tuple(_each_settled(decided, subject)))
+        return ask.ParsedReply(complaints=tuple(faults)[: ask.MAX_COMPLAINTS])
+    return ask.ParsedReply(value=tuple(_each_settled(decided, subject)))
 
 
-def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAnswers]:
+def parse_answers(text: str, subject: NumberedConflicts) -> ask.ParsedReply[ParsedAnswers]:
     """One decision for each conflict, as `parse_resolution` reads them, and one answer for each name.
 
     Where an answer about a name is missing or at fault, no name is found. A decision that contradicts an answer becomes
@@ -376,7 +368,7 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
             listed = ", ".join(f"E{label}" for label in choices[number])
             faults.append(f"M{number}: E{answer} is not among those that it may be ({listed}), nor is it 0")
     if decided.value is None or (faults and not answers and not subject.conflicts):
-        return ParsedReply(complaints=(*decided.complaints, *faults)[:MAX_COMPLAINTS])
+        return ask.ParsedReply(complaints=(*decided.complaints, *faults)[: ask.MAX_COMPLAINTS])
     names = no_answers(subject)
     if not faults:
         entities = {label: entity_id for entity_id, label in entity_labels(subject.doubtful_names).items()}
@@ -392,7 +384,7 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ParsedReply[ParsedAn
         else one
         for one in decided.value
     )
-    return ParsedReply(value=ParsedAnswers(decisions=tuple(decisions), names=names), notes=tuple(faults))
+    return ask.ParsedReply(value=ParsedAnswers(decisions=tuple(decisions), names=names), notes=tuple(faults))
 
 
 def _choices(subject: NumberedConflicts) -> dict[int, list[int]]:
@@ -444,7 +436,7 @@ def _contradictions(
 def read_answers(text: str, asked: Collection[str]) -> dict[str, Any]:
     """The answers of a reply by what was `asked`, such as "N1 K1"; none of a reply in another form."""
     said = _PAIR.sub(lambda name: " ".join(filter(None, name.groups())).upper().join('""'), text)
-    found = next((one for name in asked if isinstance(one := find_object(said, name, is_list=False), dict)), {})
+    found = next((one for name in asked if isinstance(one := ask.find_object(said, name, is_list=False), dict)), {})
     return {name: value for name, value in found.items() if name in asked and isinstance(value, str | int)}
 
 
