@@ -53,8 +53,8 @@ def summary_prompt(task: SummaryTask) -> TaskPrompt:
         f"At most {task.max_tokens // 2} words in all, in {_LANGUAGES[task.language]}.",
         "Facts:",
         *(
-            f"F{number} (since {fact.true_from:%Y-%m-%d}): {ask.shortened(ask.one_line(fact.text), MAX_FACT_CHARACTERS)}"
-            for number, fact in enumerate(task.facts, 1)
+            f"F{number} (since {one.true_from:%Y-%m-%d}): {ask.shortened(ask.one_line(one.text), MAX_FACT_CHARACTERS)}"
+            for number, one in enumerate(task.facts, 1)
         ),
     ]
     return TaskPrompt(
