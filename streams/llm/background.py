@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Final, TypeVar
@@ -88,21 +88,23 @@ def last_messages(messages: Sequence[EarlierMessage], *, count: int, tokens: int
     return tuple(reversed(kept))
 
 
-def best_facts(facts: Iterable[ShownFact], *, tokens: int) -> tuple[ShownFact, ...]:
-    return tuple(_fitting(facts, tokens, lambda fact: f"{fact.key} {fact.value} {fact.subject} {fact.text}"))
-
-
-def best_entities(entities: Iterable[ShownEntity], *, tokens: int) -> tuple[ShownEntity, ...]:
-    """The first entities that fit into half of these tokens: the other half is for facts."""
-    return tuple(_fitting(entities, tokens // 2, _entity_text))
-
-
-def tokens_of_entities(entities: Iterable[ShownEntity]) -> int:
-    return sum(_AROUND + estimate_tokens(_entity_text(entity)) for entity in entities)
-
-
-def _entity_text(entity: ShownEntity) -> str:
-    return " ".join((entity.name, entity.type, *entity.names, *entity.ties))
+def best_shown(
+    entities: Iterable[ShownEntity], facts: Iterable[ShownFact], *, tokens: int
+) -> tuple[tuple[ShownEntity, ...], tuple[ShownFact, ...]]:
+    """The first entities that fit into half of these tokens, and the first facts that fit into what is left."""
+    kept_entities, kept_facts, left = list[ShownEntity](), list[ShownFact](), tokens
+    for entity in entities:
+        size = _AROUND + estimate_tokens(" ".join((entity.name, entity.type, *entity.names, *entity.ties)))
+        if left - size < tokens - tokens // 2:
+            break
+        kept_entities.append(entity)
+        left -= size
+    for fact in facts:
+        left -= _AROUND + estimate_tokens(f"{fact.key} {fact.value} {fact.subject} {fact.text}")
+        if left < 0:
+            break
+        kept_facts.append(fact)
+    return tuple(kept_entities), tuple(kept_facts)
 
 
 def in_turn(*lists: Sequence[Shown]) -> tuple[Shown, ...]:
@@ -113,11 +115,3 @@ def in_turn(*lists: Sequence[Shown]) -> tuple[Shown, ...]:
             if item is not None:
                 found[item.fact_id if isinstance(item, ShownFact) else item.entity_id] = item
     return tuple(found.values())
-
-
-def _fitting(items: Iterable[T], tokens: int, text_of: Callable[[T], str]) -> Iterable[T]:
-    for item in items:
-        tokens -= _AROUND + estimate_tokens(text_of(item))
-        if tokens < 0:
-            return
-        yield item

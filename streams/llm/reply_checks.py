@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator
 
@@ -30,13 +30,6 @@ DOUBTFUL: Final[frozenset[Certainty]] = frozenset({"weak", "speculation"})
 """Certainties of statements that may stand beside what they deny."""
 LONGEST_UNSAID: Final = timedelta(days=3653)
 """How far ahead an end may lie, unless somebody named its year."""
-
-
-class Doubt(NamedTuple):
-    """What a check has found: its name, and the words that it is about."""
-
-    check: str
-    what: str
 
 
 class ParsedDecision(ReplyModel):
@@ -97,7 +90,7 @@ def settled(decision: ParsedDecision, conflict: NumberedConflict, conflicts: Num
     return decision.but(verdict, targets=tuple(label for label, _ in named), text=text, ended_at=ended_at)
 
 
-def doubts(decision: ParsedDecision, conflict: NumberedConflict, names: tuple[str, ...]) -> Iterator[Doubt]:
+def doubts(decision: ParsedDecision, conflict: NumberedConflict, names: tuple[str, ...]) -> Iterator[str]:
     known = [known for _, known in targets_of(decision, conflict)]
     if decision.verdict == "MERGE":
         yield from _merge_doubts(conflict.fact, known, (decision.text or "").strip(), names)
@@ -108,50 +101,50 @@ def doubts(decision: ParsedDecision, conflict: NumberedConflict, names: tuple[st
 
 def _merge_doubts(
     fact: ExtractedFact, known: Sequence[Candidate], merged: str, names: tuple[str, ...]
-) -> Iterator[Doubt]:
+) -> Iterator[str]:
     parents = [fact.text, *(one.text for one in known)]
     if not merged or any(len(one_line(parent)) > MAX_LINE for parent in parents):
-        yield Doubt("text", "is missing, or of facts too long to be merged")
+        yield "text"
         return
-    yield from (Doubt("lost", one) for one in lost_details(parents, merged))
+    yield from ("lost" for _ in lost_details(parents, merged))
     if merged == fact.text:  # which is taken for saying all that the others say
-        yield from (Doubt("lost", word) for one in known for word in lost_words(one.text, merged))
+        yield from ("lost" for one in known for _ in lost_words(one.text, merged))
     facts: tuple[ExtractedFact | Candidate, ...] = (fact, *known)
     values = [text for one in facts for text in (one.value, one.subject) if text]
-    yield from (Doubt("added", one) for one in added_details(parents, merged, [fact.excerpt, *values, *names]))
+    yield from ("added" for _ in added_details(parents, merged, [fact.excerpt, *values, *names]))
     if mixed_up(parents, merged):
-        yield Doubt("mixed", "mixes words of different facts")
+        yield "mixed"
     yield from _common_doubts(parents, merged)
     if not all(same_terms(fact, one) for one in known):
-        yield Doubt("terms", "holds until another time")
+        yield "terms"
 
 
-def _keep_doubts(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> Iterator[Doubt]:
+def _keep_doubts(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> Iterator[str]:
     is_of_subject = _subject_relation(fact, known, names) != "other"
     extras = [known.value or "", known.subject or "", *names, *[fact.subject or ""] * is_of_subject]
-    yield from (Doubt("added", one) for one in added_details([known.text], fact.text, extras))
+    yield from ("added" for _ in added_details([known.text], fact.text, extras))
     yield from _common_doubts([known.text], fact.text)
-    if value := other_value(known.text, fact.text):
-        yield Doubt("other value", value)
+    if other_value(known.text, fact.text):
+        yield "other value"
     if fact.key is not None and fact.key == known.key and fact.value and known.value:
         stems = {*read(fact.value).stems}
         if stems and stems.isdisjoint(read(known.value).stems):
-            yield Doubt("value", fact.value)
+            yield "value"
     if reordered(known.text, fact.text):
-        yield Doubt("order", "has the same words in another order")
-    if (ending := read(fact.text).ending) and not read(known.text).ending:
-        yield Doubt("ending", ending)
+        yield "order"
+    if read(fact.text).ending and not read(known.text).ending:
+        yield "ending"
     if not same_terms(fact, known):
-        yield Doubt("terms", "holds until another time")
+        yield "terms"
 
 
-def _common_doubts(parents: list[str], text: str) -> Iterator[Doubt]:
+def _common_doubts(parents: list[str], text: str) -> Iterator[str]:
     for parent in parents:
         if contrary(read(parent), read(text)):
-            yield Doubt("contrary", "denies what was affirmed, or the other way round")
+            yield "contrary"
         if changed_tense(parent, text):
-            yield Doubt("tense", "is in another tense")
-    yield from (Doubt("moved", one) for one in moved(parents, text))
+            yield "tense"
+    yield from ("moved" for _ in moved(parents, text))
 
 
 def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> SubjectRelation:

@@ -16,7 +16,7 @@ from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.streams.llm.ask import find_object
-from mnemolog.streams.llm.background import best_entities, best_facts, in_turn, tokens_of_entities
+from mnemolog.streams.llm.background import best_shown, in_turn
 from mnemolog.streams.llm.evidence import Evidence, evidence_messages, shown_messages
 from mnemolog.streams.llm.extract_reply import fact_line, numbered_lines
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
@@ -230,10 +230,9 @@ def divide(total: int, weights: Sequence[int]) -> list[int]:
 def known_together(tasks: Sequence[ExtractionTask], *, tokens: int) -> Background:
     """What turns are shown together, within the tokens that one turn has for it: the best of each first."""
     names = dict.fromkeys(name for task in tasks for name in task.background.names)
-    entities = best_entities(in_turn(*(task.background.entities for task in tasks)), tokens=tokens)
-    facts = in_turn(*(task.background.facts for task in tasks))
-    return Background(
-        names=tuple(names),
-        entities=entities,
-        facts=best_facts(facts, tokens=tokens - tokens_of_entities(entities)),
+    entities, facts = best_shown(
+        in_turn(*(task.background.entities for task in tasks)),
+        in_turn(*(task.background.facts for task in tasks)),
+        tokens=tokens,
     )
+    return Background(names=tuple(names), entities=entities, facts=facts)

@@ -106,7 +106,7 @@ def _decision(table: str, kind: str, known: str, new: str, merged: str, *, hones
     action: Verdict = "MERGE" if merged else "KEEP"
     subject = number_conflicts([(fact(new), (known_fact(1, known),))], said_at=MONDAY)
     claim = ParsedDecision(number=1, verdict=action, targets=(1,), text=merged)
-    checks = frozenset(doubt.check for doubt in doubts(claim, subject.conflicts[0], ()))
+    checks = frozenset(doubts(claim, subject.conflicts[0], ()))
     return Judged(table, kind, honest, f"{known} / {new} -> {merged or action}", checks)
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from mnemolog.schemas.entities import MAX_NAME
 from mnemolog.streams.llm.extract_reply import names_of_value
-from mnemolog.streams.offline.extract import read_turn
-from mnemolog.streams.offline.names import sentence_entities
+from mnemolog.streams.offline.extract import read_turn, sentence_entities
 from tests.support.builders.prompts import turn, user
 
 
