@@ -45,7 +45,6 @@ _SHORT: Final = 4
 _LONGEST_ENDING: Final = 2
 _NEAR: Final = 5  # tokens behind an amount in which its date is named
 _RUN: Final = re.compile(r"[\u30a1-\u30fa\u30fc]{2,}|[\u3400-\u9fff]{2,}")
-_DENYING: Final = NEGATIONS | WORDS["denying_words"]
 
 
 def added_details(sources: Sequence[str], text: str, extras: Sequence[str] = ()) -> Iterator[str]:
@@ -219,7 +218,7 @@ def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, 
         return False
     if not denial.is_spaced:
         return denial.signs <= positive.signs
-    denied = {stem_of(token) for token in denial.tokens if token[0].isalpha() and token.casefold() not in _DENYING}
+    denied = {stem_of(token) for token in denial.tokens if token[0].isalpha() and is_content(token)}
     return denial.claimed <= positive.details and denied <= {stem_of(token) for token in positive.tokens}
 
 

@@ -258,7 +258,7 @@ def _denials(tokens: Sequence[str]) -> Iterator[Denial]:
     clause, is_open = 0, ""
     for place, token in enumerate(tokens):
         word = token.casefold()
-        if token in CLAUSE_ENDS or word in WORDS["adversatives"] or word in CONJUNCTIONS:
+        if token in CLAUSE_ENDS or word in CONJUNCTIONS:
             clause, is_open = clause + 1, ""
         if word not in _REACHING:
             continue
@@ -271,7 +271,7 @@ def _denials(tokens: Sequence[str]) -> Iterator[Denial]:
         joined = False
         for after in tokens[place + 1 : place + 1 + _REACH]:
             word_after = after.casefold()
-            if after in CLAUSE_ENDS or word_after in WORDS["adversatives"]:
+            if after in CLAUSE_ENDS:
                 break
             joined = joined or word_after in CONJUNCTIONS
             if is_content(after) and word_after not in DATES and word_after not in _REACHING:

@@ -101,7 +101,8 @@ def told(
 def relations_of(
     subject: str, predicate: str, object_: str, strength: str = "strong", other_speaker: str | None = None
 ) -> tuple[NamedRelation, ...]:
-    reply = RelationReply(subject=subject, predicate=predicate, object=object_, strength=strength)
+    fields = {"subject": subject, "predicate": predicate, "object": object_, "strength": strength}
+    reply = RelationReply.model_validate(fields)
     return told(reply, other_speaker=other_speaker)[0]
 
 
