@@ -80,12 +80,6 @@ class ReadingContext:
     zone: tzinfo = UTC
     unread: list[str] = field(default_factory=list)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """One note on all unread fields; it has no word of the reply, which may be about what is never stored."""
-        names = ", ".join(dict.fromkeys(self.unread))
-        return (f"fields of the reply could not be read and were passed over: {names}",) if names else ()
-
 
 class ReplyModel(BaseModel):
     """The base of what a model answers, read as models answer it.

@@ -165,7 +165,8 @@ class CallRetrier:
         self._resumed = asyncio.Event()
         self._failures_in_a_row = self._failed_probes = self._probes = 0
         self._paused_at = self._next_probe = 0.0
-        self._outcomes = _Outcomes()
+        self.outcomes = (0, 0)
+        """How many calls and probes have succeeded and failed."""
 
     async def call(
         self, attempt: Callable[[], Awaitable[T | CallFailure]], *, divisible: bool = False, overridden: bool = False
@@ -184,11 +185,11 @@ class CallRetrier:
                 return outcome
             failures += 1
             await self.probe_unless_others_succeed(before)
-            others = self._outcomes.since(before)
-            suspicion.add_failure(successes=others.successes, failures=others.failures)
+            successes, failed = (now - then for now, then in zip(self.outcomes, before, strict=True))
+            suspicion.add_failure(successes=successes, failures=failed)
             if suspicion.is_conclusive:
                 raise PromptRefusedError(outcome.code, outcome.detail)
-            if others.successes > 0:
+            if successes > 0:
                 if divisible:
                     raise BatchSuspectError(outcome.code, outcome.detail)
                 if outcome.retry_after is not None:
@@ -197,7 +198,7 @@ class CallRetrier:
 
     async def _run(
         self, attempt: Callable[[], Awaitable[T | CallFailure]], *, repeats: bool, apart: bool
-    ) -> tuple[T | CallFailure, "_Outcomes"]:
+    ) -> tuple[T | CallFailure, tuple[int, int]]:
         """The outcome of an attempt, and how many others there were before it; its own failure is none of others."""
         async with self._slots.repeats if repeats else nullcontext():
             while True:
@@ -211,11 +212,11 @@ class CallRetrier:
                 async with self._slots.all:
                     if self.paused and not apart:
                         continue  # paused while this call waited for its slot
-                    before = self._outcomes
+                    before = self.outcomes
                     outcome = await attempt()
                     if not apart:
                         self._record(outcome)
-                        before = replace(before, failures=before.failures + 1)
+                        before = (before[0], before[1] + 1)
                     return outcome, before
 
     def _growing_delay(self, failures: int, failure: CallFailure) -> float:
@@ -226,9 +227,9 @@ class CallRetrier:
         return self._uniform(0, self._longest_delay(failures))
 
     def _record(self, outcome: object) -> None:
-        seen = self._outcomes
+        succeeded, failed = self.outcomes
         if not isinstance(outcome, CallFailure):
-            self._outcomes = replace(seen, successes=seen.successes + 1)
+            self.outcomes = (succeeded + 1, failed)
             self._failures_in_a_row = 0
             self._problems.pop(self.name, None)
             if self.paused:
@@ -238,7 +239,7 @@ class CallRetrier:
                 seconds = asyncio.get_running_loop().time() - self._paused_at
                 _log.info("provider_available", provider=self.name, paused_seconds=seconds)
             return
-        self._outcomes = replace(seen, failures=seen.failures + 1)
+        self.outcomes = (succeeded, failed + 1)
         self._failures_in_a_row += 1
         if self._failures_in_a_row >= FAILURES_TO_TELL:
             self._problems[self.name] = outcome.advice
@@ -255,12 +256,12 @@ class CallRetrier:
             self._on_pause(True)
             _log.error("provider_unavailable", provider=self.name, code=outcome.code, failures=self._failures_in_a_row)
 
-    async def probe_unless_others_succeed(self, before: "_Outcomes") -> None:
+    async def probe_unless_others_succeed(self, before: tuple[int, int]) -> None:
         """Send a probe where nothing has succeeded since; callers that wait here at the same time share it."""
         probes = self._probes
 
         def needs_probe() -> bool:
-            return not self._outcomes.since(before).successes and not self.paused
+            return self.outcomes[0] == before[0] and not self.paused
 
         if needs_probe():
             async with self._probing:
@@ -274,14 +275,3 @@ class CallRetrier:
         if self.paused and isinstance(outcome, CallFailure):
             self._failed_probes += 1
             self._next_probe = asyncio.get_running_loop().time() + self._growing_delay(self._failed_probes, outcome)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcomes:
-    """How many calls and probes have succeeded and failed."""
-
-    successes: int = 0
-    failures: int = 0
-
-    def since(self, before: "_Outcomes") -> "_Outcomes":
-        return _Outcomes(successes=self.successes - before.successes, failures=self.failures - before.failures)

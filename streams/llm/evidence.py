@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.stored import EarlierMessage
@@ -308,20 +308,15 @@ _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
 _QUESTION_MARKS: Final = frozenset("?\uff1f؟")
 
 
-@dataclass(frozen=True, slots=True)
 class Evidence:
     """What the messages of a turn say, but for recalled memory, and what they answer."""
 
-    said: tuple[_EvidenceMessage, ...]
-    task: ExtractionTask
-
-    @classmethod
-    def of(cls, task: ExtractionTask) -> Self:
-        said = tuple(
+    def __init__(self, task: ExtractionTask) -> None:
+        self.task = task
+        self.said = tuple(
             _EvidenceMessage(message, comparable_text(message.content), asked)
             for message, asked in with_questions(task.turn, task.background.messages)
         )
-        return cls(said, task)
 
     def support(self, text: str, excerpt: str, **fields: Any) -> tuple[Sequence[Message], list[FieldFault]]:
         """The messages that say the excerpt and from which a fact follows, and what is wrong with its fields.

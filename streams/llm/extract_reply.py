@@ -309,15 +309,17 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ask.ParsedReply[tupl
     omitted: list[DroppedStatement] = []
     with suppress(ValidationError, LookupError, TypeError):  # rules list these; a language model is not asked for them
         omitted += [DroppedStatement(text=one["text"], reason=one["reason"]) for one in found["omitted"]]
-    notes = (*context.notes, *((ask.CUT_OFF_NOTE,) if CUT_OFF in found else ()))
-    return ask.ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=notes)
+    notes = [ask.CUT_OFF_NOTE] if CUT_OFF in found else []
+    if unread := ", ".join(dict.fromkeys(context.unread)):  # no word of the reply, which may be about what is hidden
+        notes.insert(0, f"fields of the reply could not be read and were passed over: {unread}")
+    return ask.ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=tuple(notes))
 
 
 def _founded(
     candidates: Sequence[_Fact], task: ExtractionTask
 ) -> tuple[tuple[ExtractedFact, ...], list[DroppedStatement]]:
     """The facts whose excerpt a message of the user says, and whose text asserts no more than that and its question."""
-    evidence = Evidence.of(task)
+    evidence = Evidence(task)
     said_before = [comparable_text(message.content) for message in shown_messages(task.turn)]
     said_before += [comparable_text(message.content) for message in task.background.messages]
     facts: list[ExtractedFact] = []
@@ -361,9 +363,9 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
     def names(fact: ExtractedFact, end: str) -> bool:
         if not is_user_word(end) and end not in speakers:
             spoken = read_name(end)
-            if spoken is not None and spoken.tie is not None and spoken.name is None:
+            if spoken and spoken.tie and not spoken.name:
                 return has_tie(fact.text, spoken.tie)
-            return has_words(fact.text, spoken.name if spoken is not None and spoken.name else end)
+            return has_words(fact.text, (spoken and spoken.name) or end)
         is_subject = fact.subject is None or is_user_word(fact.subject) or fact.subject in speakers
         words = (*speakers, "the user")
         return is_subject or any(has_words(fact.text, one) for one in words) or any(ties_in(fact.text))

@@ -23,7 +23,7 @@ from mnemolog.streams.text.assertions import (
     other_value,
     reordered,
 )
-from mnemolog.streams.text.differences import SubjectRelation, is_user_word, relate_subjects, same_terms
+from mnemolog.streams.text.differences import USER, SubjectRelation, is_user_word, relate_names, same_terms
 from mnemolog.streams.text.readings import read
 
 DOUBTFUL: Final[frozenset[Certainty]] = frozenset({"weak", "speculation"})
@@ -149,12 +149,7 @@ def _common_doubts(parents: list[str], text: str) -> Iterator[str]:
 
 def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> SubjectRelation:
     """As `relate_subjects`, but a fact without a subject is the user's: in doubt both facts stay."""
-    of_user = {"subject": "the user"}
-    return relate_subjects(
-        fact if fact.subject else fact.model_copy(update=of_user),
-        known if known.subject else known.model_copy(update=of_user),
-        names,
-    )
+    return relate_names(fact.subject or USER, known.subject or USER, known.subject_relation, names)
 
 
 def is_of_another(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> bool:

@@ -138,7 +138,7 @@ def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -
     Where a fact follows from several turns ("Rome." to two questions), and one of them gets no fact with its excerpt,
     they have no part: the fact may be of any of them.
     """
-    evidence = [Evidence.of(task) for task in tasks]
+    evidence = [Evidence(task) for task in tasks]
     moved: list[Part | None] = [None if part is None else {**part, "facts": []} for part in parts]
     excerpts: list[set[str]] = [set() for _ in tasks]  # of the facts that each turn has
     claims: dict[str, set[int]] = {}  # the turns that facts with an excerpt follow from

@@ -197,9 +197,7 @@ def _bounded(before: str, days: Days, at: datetime) -> Period:
         return start, LATEST
     if (match := _PERIOD_PATTERNS["before"].search(before)) is None:
         return start, end
-    if match["unit"] is None:
-        return EARLIEST, end
-    if (unit := UNITS.get(match["unit"].casefold())) is None:
+    if (unit := UNITS.get((match["unit"] or "").casefold())) is None:
         return EARLIEST, end
     digits = NUMBERS.get(match["count"].casefold(), match["count"])
     count = int(digits) if digits.isdecimal() else 1  # articles mean one

@@ -96,7 +96,7 @@ def fact_task(row: dict[str, Any]) -> ExtractionTask:
 def fact_checks(row: dict[str, Any]) -> frozenset[str]:
     fields = {name: row.get(name) for name in ("key", "value", "subject")}
     fields |= {name: datetime.fromisoformat(row[name]) for name in ("event_time", "valid_until") if name in row}
-    evidence, excerpt = Evidence.of(fact_task(row)), row.get("excerpt", row["said"])
+    evidence, excerpt = Evidence(fact_task(row)), row.get("excerpt", row["said"])
     if not evidence.messages_of(row["text"], excerpt):
         return frozenset({"excerpt"})
     return frozenset(fault.check for fault in evidence.support(row["text"], excerpt, **fields)[1])

@@ -204,7 +204,7 @@ def brownout_strikes() -> Patches:
                 return outcome
             failures += 1
             await self.probe_unless_others_succeed(before)
-            strikes += self._outcomes.since(before).successes > 0
+            strikes += self.outcomes[0] > before[0]
             if strikes >= OLD_STRIKES:
                 raise PromptRefusedError(outcome.code, outcome.detail)
             await asyncio.sleep(self._growing_delay(1 if outcome.kind == "refused" else failures, outcome))

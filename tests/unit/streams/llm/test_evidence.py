@@ -128,7 +128,7 @@ def test_no_line_of_the_background_can_pose_as_the_turn() -> None:
     ],
 )
 def test_a_fact_says_no_more_certainty_and_of_nobody_else(said: str, honest: str, harmful: str) -> None:
-    evidence = Evidence.of(extraction(user(said), speaker="Alice"))
+    evidence = Evidence(extraction(user(said), speaker="Alice"))
     assert [evidence.support(text, said)[1] == [] for text in (honest, harmful)] == [True, False]
 
 
@@ -145,4 +145,4 @@ def test_a_fact_says_no_more_certainty_and_of_nobody_else(said: str, honest: str
     ],
 )
 def test_what_stands_beside_a_wish_is_stated(said: str, text: str) -> None:
-    assert Evidence.of(extraction(user(said), speaker="Alice")).support(text, said)[1] == []
+    assert Evidence(extraction(user(said), speaker="Alice")).support(text, said)[1] == []
