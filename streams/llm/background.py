@@ -64,7 +64,6 @@ _LEAST: Final = 24
 _AROUND: Final = 12
 """Tokens of a line besides its text: the mark, the time, the role."""
 
-T = TypeVar("T")
 Shown = TypeVar("Shown", ShownFact, ShownEntity)
 
 

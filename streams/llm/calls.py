@@ -17,7 +17,6 @@ from mnemolog.streams import metrics
 from mnemolog.streams.llm.ports import BatchSuspectError, PromptRefusedError, Usage
 
 T = TypeVar("T")
-FailureKind = Literal["unavailable", "refused"]
 _log = get_logger(__name__)
 
 
@@ -38,7 +37,6 @@ def record_call(purpose: str, model: str, started: float, usage: Usage, *, turns
 
 
 def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> None:
-    """Count one call: its money, or that this is unknown."""
     took = ModelUsage(
         model=model,
         day=datetime.now(UTC).date(),
@@ -94,7 +92,7 @@ class CallFailure:
     of the request that the server names, `is_too_long` whether it says that a text is too long.
     """
 
-    kind: FailureKind
+    kind: Literal["unavailable", "refused"]
     code: str
     detail: str = ""
     retry_after: float | None = None

@@ -7,7 +7,7 @@ harmful facts for an honest one (`tests/quality/reply_checks.py`).
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, Final, NamedTuple
 
 from mnemolog.schemas.base import normalise
@@ -103,25 +103,19 @@ class FieldFault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a fact may come from: the sentences of its excerpt, the question that these answer, the turn's `texts`.
-
-    `names` are texts that may tell who "he" is, `speakers` the names of who speaks.
-    """
+    """What a fact may come from: the sentences of its excerpt, the question that these answer, and the whole turn."""
 
     sentence: str
     asked: str
-    texts: tuple[str, ...]
-    speakers: tuple[str, ...]
-    names: tuple[str, ...]
-    at: datetime
+    turn: "Evidence"
 
     @property
     def _said(self) -> tuple[str, ...]:
-        return (*self.texts, self.asked)
+        return (*self.turn.texts, self.asked)
 
     @property
     def _known(self) -> tuple[str, ...]:
-        return (*self._said, *self.speakers, *self.names)
+        return (*self._said, *self.turn.speakers, *self.turn.names)
 
     def faults(
         self, text: str, excerpt: str, *, is_answer: bool, is_of_user: bool, **fields: Any
@@ -130,7 +124,7 @@ class Source:
         found = [*self._unsaid(text, excerpt, fields.get("subject") or "")]
         if not is_answer:
             found += self._turned(text, fields.get("certainty"))
-            other = other_person(self.sentence, self.speakers) if is_of_user else ""
+            other = other_person(self.sentence, self.turn.speakers) if is_of_user else ""
             of_other, own = read(other), read(text)
             is_in_text = not {*map(stem_of, of_other.tokens)}.isdisjoint(map(stem_of, own.tokens)) or (
                 not of_other.is_spaced and not of_other.signs.isdisjoint(own.signs)
@@ -152,7 +146,7 @@ class Source:
         """Words, names and amounts of a text that nobody said."""
         bare, source = comparable_text(text), f"{excerpt} {self.asked}"
         without_speakers = text
-        for name in self.speakers:
+        for name in self.turn.speakers:
             bare = bare.replace(comparable_text(name), " ")
             # Of "a-long-name@example.org" each part would count as a word.
             without_speakers = without_speakers.replace(name, " ")
@@ -162,10 +156,12 @@ class Source:
             return
         near, own = read(self.sentence), read(without_speakers)
         is_said_shortly = near.is_spaced and len(near.stems) < _LEAST_WORDS  # one word may be put in others
+        digits = re.sub(r"\D", "", " ".join(self.turn.texts))
         is_number_said = own.details & near.details or any(
-            one in _digits(self.texts) for one in re.findall(r"\d+", without_speakers)
+            one in digits for one in re.findall(r"\d+", without_speakers)
         )
-        if not (is_said_shortly or is_number_said) and shares_no_word(without_speakers, (*self._said, *self.names)):
+        known = (*self._said, *self.turn.names)
+        if not (is_said_shortly or is_number_said) and shares_no_word(without_speakers, known):
             yield "words", "it shares no word with what was said"
         claimed, said = near.claimed | read(self.asked).claimed, frozenset[str]()
         said = said.union(*(read(one).claimed for one in self._said))
@@ -181,7 +177,7 @@ class Source:
 
     def _unsaid_numbers(self, text: str) -> Iterator[str]:
         """The numbers and dates that nobody said: small ones may be counted where none is said, years reckoned."""
-        times = find_times(text[:MAX_CHARACTERS], self.at)
+        times = find_times(text[:MAX_CHARACTERS], self.turn.at)
         rest = text
         for when in reversed(times):
             rest = f"{rest[: when.span[0]]} {rest[when.span[1] :]}"
@@ -190,7 +186,10 @@ class Source:
         own, near = read(rest), [read(self.sentence), read(self.asked)]
         counts = [one for reading in near for one in reading.details if one[0].isdigit()]
         has_years = any("year" in reading.claimed for reading in (*near, own))
-        said, digits = frozenset().union(*(read(one).details for one in self._known)), _digits(self._said)
+        said, digits = (
+            frozenset().union(*(read(one).details for one in self._known)),
+            re.sub(r"\D", "", " ".join(self._said)),
+        )
         for number in sorted(one for one in own.claimed - said if one.lstrip("-")[:1].isdigit()):
             is_counted = number == "1" or (not counts and number.isdigit() and int(number) <= _LARGEST_COUNT)
             is_reckoned = has_years and any(_YEAR.fullmatch(one) for one in (number, *counts))
@@ -202,13 +201,13 @@ class Source:
     def _has_time(self, first: date, last: date) -> bool:
         """Whether these days have that of the turn, or one of the sentence, or a time is told that cannot be read."""
         near = (self.sentence[:MAX_CHARACTERS], self.asked[:MAX_CHARACTERS])
-        found = [when for one in near for way in (-1, 1) for when in find_times(one, self.at, way)]
+        found = [when for one in near for way in (-1, 1) for when in find_times(one, self.turn.at, way)]
         is_near = any(when.first - _DAY <= last and first <= when.last + _DAY for when in found)
-        return first <= self.at.date() <= last or is_near or (not found and any(map(tells_time, self._said)))
+        return first <= self.turn.at.date() <= last or is_near or (not found and any(map(tells_time, self._said)))
 
     def _turned(self, text: str, certainty: str | None) -> Iterator[tuple[str, str]]:
         """What turns the sense of the sentences: what they deny is affirmed, what they suppose is stated."""
-        own, names = read(text), frozenset().union(*(read(name).words for name in self.speakers))
+        own, names = read(text), frozenset().union(*(read(name).words for name in self.turn.speakers))
         clauses = [*clauses_of(self.sentence), *clauses_of(self.asked)]
         shared = [len(_starts(one.words - names) & _starts(own.words)) for one in clauses]
         # In scripts whose verbs have other forms ("ем", "ест") any word of the denial tells.
@@ -229,10 +228,6 @@ class Source:
         is_stated = certainty not in ("weak", "speculation") and not has_condition(text)
         if is_stated and is_supposed(nearest, self.sentence):
             yield "hypothetical", "it states as a fact what was only supposed"
-
-
-def _digits(texts: tuple[str, ...]) -> str:
-    return re.sub(r"\D", "", " ".join(texts))
 
 
 def _starts(words: frozenset[str]) -> set[str]:
@@ -274,7 +269,7 @@ def answer_fault(kind: ShortAnswer, text: str, source: Source) -> str:
         return "it rests on words that neither confirm nor deny"
     if not source.asked:
         return "it rests on a bare answer, and nothing was asked just before"
-    told = own.words - frozenset().union(*(read(name).words for name in source.speakers))
+    told = own.words - frozenset().union(*(read(name).words for name in source.turn.speakers))
     is_comparable = bool(asked.words) and main_script(text) == main_script(source.asked)
     if is_comparable and told.isdisjoint(asked.words):
         return "it says something else than what was asked just before"
@@ -317,6 +312,17 @@ class Evidence:
             _EvidenceMessage(message, comparable_text(message.content), asked)
             for message, asked in with_questions(task.turn, task.background.messages)
         )
+        turn, background = task.turn, task.background
+        named = (turn.speaker, turn.scope.user_id, *(one.name for one in turn.messages), "the user")
+        self.speakers = tuple(filter(None, named))
+        self.texts, self.at = tuple(one.message.content for one in self.said), turn.occurred_at
+        earlier = (one for one in background.messages if one.role != "assistant")
+        self.names = (  # which may say who "he" is
+            *turn.recalled,
+            *(text for one in earlier for text in (one.content, one.name or "")),
+            *background.names,
+            *(name for entity in background.entities for name in (entity.name, *entity.names)),
+        )
 
     def support(self, text: str, excerpt: str, **fields: Any) -> tuple[Sequence[Message], list[FieldFault]]:
         """The messages that say the excerpt and from which a fact follows, and what is wrong with its fields.
@@ -332,25 +338,11 @@ class Evidence:
     def _faults(self, text: str, excerpt: str, message: _EvidenceMessage, **fields: Any) -> Iterator[FieldFault]:
         kind, subject = short_answer(excerpt), fields.get("subject") or ""
         is_named = bool(subject) and not is_user_word(subject)
-        is_of_user = not is_named or normalise(subject) in map(normalise, self._names())
+        is_of_user = not is_named or normalise(subject) in map(normalise, self.speakers)
         is_asked = kind is not None or not _QUESTION_MARKS.isdisjoint(message.asked)
-        background = self.task.background
-        earlier = [one for one in background.messages if one.role != "assistant"]
-        source = Source(
-            sentence=message.sentences(excerpt),
-            asked=message.asked if is_asked else "",
-            texts=tuple(one.message.content for one in self.said),
-            speakers=tuple(self._names()),
-            names=(  # which may say who "he" is
-                *self.task.turn.recalled,
-                *(text for one in earlier for text in (one.content, one.name or "")),
-                *background.names,
-                *(name for entity in background.entities for name in (entity.name, *entity.names)),
-            ),
-            at=self.task.turn.occurred_at,
-        )
+        source = Source(message.sentences(excerpt), message.asked if is_asked else "", self)
         # Of a line of a transcript a name with digits in it states no number.
-        lines = (f"{' '.join(name.split())}: " for name in source.speakers)
+        lines = (f"{' '.join(name.split())}: " for name in self.speakers)
         own = next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
         if kind is not None and (fault := answer_fault(kind, own, source)):
             yield FieldFault("text", "answer", fault)
@@ -382,11 +374,6 @@ class Evidence:
         if comparable and any(comparable in comparable_text(content) for content in others):
             return "is what the assistant says: the words of the user are the evidence"
         return "occurs in no message"
-
-    def _names(self) -> Iterator[str]:
-        named = (self.task.turn.speaker, self.task.turn.scope.user_id, *(one.name for one in self.task.turn.messages))
-        yield from (name for name in named if name)
-        yield "the user"
 
 
 def with_questions(turn: Turn, earlier: Sequence[EarlierMessage]) -> Iterator[tuple[Message, str]]:

@@ -538,7 +538,6 @@ class OpenAiEmbedder:
         await self._servers.close()
 
     async def probe(self) -> ports.Embeddings | CallFailure:
-        """One short call, which is not repeated."""
         return await self._embed([_PROBE_TEXT])
 
     async def _embed(self, texts: list[str]) -> ports.Embeddings | CallFailure:

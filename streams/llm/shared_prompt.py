@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any, Final
 
 from mnemolog.common.tokens import estimate_tokens
@@ -220,10 +221,7 @@ def divide(total: int, weights: Sequence[int]) -> list[int]:
     whole = sum(weights)
     if not whole:
         return [total, *(0 for _ in weights[1:])]
-    ends, seen = [], 0
-    for weight in weights:
-        seen += weight
-        ends.append(total * seen // whole)
+    ends = [total * seen // whole for seen in accumulate(weights)]
     return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 
 

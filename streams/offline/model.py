@@ -10,8 +10,6 @@ from mnemolog.streams.llm.summary_prompt import joined_facts
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.resolve import judge
 
-_Task = ports.ExtractionTask | ports.NumberedConflicts | ports.SummaryTask
-
 
 class RuleModel:
     """The same prompt gives the same reply, at no cost. It needs no closing, and tells no mood."""
@@ -44,7 +42,7 @@ class RuleModel:
         return None
 
 
-def _answer(task: _Task) -> dict[str, Any]:
+def _answer(task: ports.ExtractionTask | ports.NumberedConflicts | ports.SummaryTask) -> dict[str, Any]:
     match task:
         case ports.ExtractionTask():
             facts, left_out = read_turn(task.turn, task.background.messages)

@@ -133,8 +133,6 @@ _PERIOD_PATTERNS: Final = {
 }
 _FIRST_MONTHS: Final = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 _DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
-_SATURDAY: Final = 5
-_SEASON_YEARS: Final = range(3, 9997)
 
 EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)
 LATEST: Final = datetime(9999, 12, 30, tzinfo=UTC)
@@ -211,7 +209,7 @@ def _season(match: re.Match[str], today: date) -> Days | None:
         return None
     month = _FIRST_MONTHS[season]
     if match["year"]:
-        return _season_days(int(match["year"]), month) if int(match["year"]) in _SEASON_YEARS else None
+        return _season_days(int(match["year"]), month) if int(match["year"]) in _YEARS else None
     seasons = [_season_days(today.year + shift, month) for shift in (-2, -1, 0, 1, 2)]
     if _PERIOD_PATTERNS["coming"].search(match[0]):
         return next(days for days in seasons if days[0] > today)
@@ -229,7 +227,7 @@ def _season_days(year: int, month: int) -> Days:
 def _weekend(match: re.Match[str], today: date) -> Days:
     is_next, is_last = (_PERIOD_PATTERNS[name].search(match[0]) for name in ("coming", "past"))
     weeks = 1 if is_next else -1 if is_last else 0
-    saturday = today + timedelta(days=_SATURDAY - today.weekday(), weeks=weeks)
+    saturday = today + timedelta(days=calendar.SATURDAY - today.weekday(), weeks=weeks)
     return saturday, saturday + timedelta(days=1)
 
 
