@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -107,7 +108,8 @@ class EntityLinker:
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
         """The names of a source that a model is asked about; None where no name is in doubt."""
         names = doubtful_names(found)
-        pairs = {pair for name in names for pair in name.pairs}
+        possible = ((*(one.entity_id for one in name.twins), *name.tied) for name in names)
+        pairs = {pair for meant in possible for pair in combinations(meant, 2)}
         names = without_decided(names, await self.entities.decided_pairs(pairs) if pairs else ())
         if not names:
             return None
