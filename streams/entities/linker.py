@@ -27,7 +27,6 @@ from mnemolog.streams.entities.links import (
     FactLinks,
     FactLinksBuilder,
     TurnEntities,
-    repeated_fact_ids,
     said_again,
     source_ids,
     sources_of,
@@ -128,7 +127,13 @@ class EntityLinker:
         """
         is_command, is_edit = envelope.source_kind == "command", isinstance(envelope.order, Update)
         fact_ids = {fact_id for event in events for fact_id in source_ids(event, is_edit=is_edit)}
-        fact_ids |= repeated_fact_ids(found, events) if found is not None else set()
+        if found is not None:  # and known facts that statements repeat which name others than the user
+            repetitions = [(event, event.told_id) for event in events if event.new_fact is None]
+            fact_ids |= {
+                fact_id
+                for event, fact_id in repetitions
+                if fact_id is not None and any(link.step != "user" for link in found.links_of_statement(event))
+            }
         sources = await self.facts.linked_facts(fact_ids) if fact_ids else {}
         new = [(event, event.new_fact) for event in events if event.new_fact is not None]
         if found is None and is_command and new:
