@@ -33,6 +33,7 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.schemas.provenance import Decision, Guard, Verdict
+from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.resolve_prompt import MAX_CANDIDATES
 from mnemolog.streams.resolution.classify import (
     Classification,
@@ -210,7 +211,8 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
         if held := _in_place_of_held(builder, llm_decision, targets):
             return held
         decision = builder.decision("model", reply.reason, llm_decision, before=snapshots(targets))
-        stated_again = list(filter(builder.has_value_of, targets)) if reply.verdict == "MERGE" else ()
+        of_key = [one for one in targets if one.key == builder.fact.key and reply.verdict == "MERGE"]
+        stated_again = [one for one in of_key if same_value(builder.fact, one)]
         rejections = rejections_of_challenges(builder, stated_again, decision)
         return *rejections, *overwrite_events(builder, llm_decision, guard, targets, decision, offset=len(rejections))
     decision = builder.held_back(llm_decision, guard, targets)

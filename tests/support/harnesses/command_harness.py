@@ -84,7 +84,6 @@ class CommandHarness:
         events = await HeldOverwriteCloser(self.known)(envelope, result.events, decided_at)
         return commit_of(
             envelope,
-            attempt=1,
             decided_at=decided_at,
             outcome=result.outcome,
             reason=result.reason,

@@ -403,6 +403,7 @@ def test_what_takes_the_place_of_a_held_overwrite_ends_nothing_before_it_began(*
     assert event.ended_at == NEXT_YEAR
 
 
+@pytest.mark.parametrize("single_valued", [True, False], ids=["a key of one value", "a key of several"])
 @pytest.mark.parametrize(
     ("value", "case", "is_rejected"),
     [
@@ -416,9 +417,9 @@ def test_what_takes_the_place_of_a_held_overwrite_ends_nothing_before_it_began(*
     ],
 )
 def test_who_says_the_known_value_with_more_rejects_what_waits_to_end_it(
-    value: str | None, case: dict[str, Any], *, is_rejected: bool
+    value: str | None, case: dict[str, Any], *, is_rejected: bool, single_valued: bool
 ) -> None:
-    slot = {"key": "home_city", "single_valued": True, "subject": "Mira"}
+    slot = {"key": "home" if single_valued else "homes", "single_valued": single_valued, "subject": "Mira"}
     known = CHALLENGED.model_copy(update=slot | {"value": "Berlin"})
     said = matched_fact(known, text="Mira lives in Berlin with Eva.", **(slot | {"value": value} if value else {}))
     *rejected, merged = decide_all([said], {0: llm_decision("MERGE", known)}, decision_context(held(**case)))
