@@ -170,7 +170,7 @@ class EventBuilder:
         """Whether both say one lasting value of one slot, perhaps with other details."""
         return same_value(self.fact, known) and self.shares_slot(known)
 
-    def rivals(self) -> tuple[UUID, ...]:
+    def rivals(self) -> tuple[Candidate, ...]:
         """The active facts that say another value of the slot that the statement fills, if both hold by now."""
         statement = self.statement_context
         if not self.context.rules.fills_slot(self.fact) or statement.is_plan:
@@ -178,7 +178,7 @@ class EventBuilder:
         begun = (one for one in self.state.open_facts(self.candidates) if not is_planned(one, statement))
         stated = (one for one in begun if one.status == "active" and one.action_hint != "retract")
         of_slot = (one for one in stated if one.valid_until is None and self.shares_slot(one))
-        return tuple(one.fact_id for one in of_slot if not self.has_value_of(one))
+        return tuple(one for one in of_slot if not self.has_value_of(one))
 
     def event_fields(self, decision: Decision, *, offset: int = 0) -> dict[str, Any]:
         """The fields that all events have; `offset` counts the events about this statement before it."""
@@ -386,7 +386,7 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, cleared: Cleared, 
     decision on it did not weigh.
     """
     state = builder.state
-    others = [fact_id for fact_id in builder.rivals() if fact_id not in case.targets]
+    others = [known.fact_id for known in builder.rivals() if known.fact_id not in case.targets]
     beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
     update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})
     return builder.ending(
