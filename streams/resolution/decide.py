@@ -102,11 +102,14 @@ def decide(
         if isinstance(last, FactAdded) and last.decision.by in ("rule", "policy") and context.rules.uses_llm:
             is_open = last.ended_at is None and not last.moved_ends
             rivals, said = builder.rivals() if is_open else (), builder.statement_context
-            if rivals and all(predates(said.true_from, said, known) for known in rivals):
+            is_older = all(predates(said.true_from, said, known) for known in rivals)
+            if is_older and (end := next_version_start(rivals, said.true_from, state.version_starts)):
                 update = {"by": "policy", "guard": last.decision.guard or "late_news", "before": snapshots(rivals)}
-                events = (builder.added_as_history(rivals, last.decision.model_copy(update=update)),)
+                decision = last.decision.model_copy(update=update)
+                last = last.model_copy(update={"decision": decision, "ended_at": end[0], "ended_by": end[1]})
             elif rivals:  # only a model may say that both values hold
-                events = (as_unresolved(last, [known.fact_id for known in rivals]),)
+                last = as_unresolved(last, [known.fact_id for known in rivals])
+            events = (*events[:-1], last)
         state.apply(events, provisional_fact_id(context.owner, context.source_id, place))
         made += events
     for judgement in judgements:

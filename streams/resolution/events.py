@@ -149,7 +149,6 @@ class EventBuilder:
     def clear(
         self, verdict: Verdict, targets: Sequence[Candidate], ended_at: datetime | None = None
     ) -> Cleared | Guard:
-        """As `guards.clear`, for the statement."""
         policy, starts = self.context.rules.policy, self.state.version_starts
         return clear(verdict, targets, self.statement_context, policy, self.own_ids, starts, ended_at=ended_at)
 
@@ -159,7 +158,6 @@ class EventBuilder:
         return clear_own(own_id, others)
 
     def is_outdated(self, known: Candidate) -> bool:
-        """As `guards.is_outdated`, for the statement."""
         return is_outdated(self.statement_context, known, self.state.version_starts)
 
     def shares_slot(self, known: Candidate) -> bool:

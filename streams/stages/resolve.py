@@ -88,10 +88,9 @@ class ResolveStage:
         await self.wait_until_projected(envelope.owner, record.partition)
         status = await self.finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
         # It may be tried again where it failed, or was over a limit; and this is a later record, and no redelivery.
-        last, origin = status.origin, envelope.origin
-        same_log = last is not None and (last.topic, last.partition) == (origin.topic, origin.partition)
-        is_redelivered = last is not None and same_log and origin.offset <= last.offset
-        if status.committed and (not status.retryable or is_redelivered):
+        last, here = status.origin, envelope.origin
+        is_of_log = last is not None and (last.topic, last.partition) == (here.topic, here.partition)
+        if status.committed and not (status.retryable and not (last and is_of_log and here.offset <= last.offset)):
             metrics.ALREADY_COMMITTED.inc()
             return None
         if status.committed:
