@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 from time import perf_counter
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -247,15 +247,10 @@ class TurnDecider:
         named: TurnEntities | None = None,
     ) -> PreparedTurn:
         """The turn before a model is asked; parameters as of `decide`."""
-        turn, dropped = envelope, tuple[DroppedStatement, ...]()
-        if envelope.infer:
-            kept = tuple(matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance)
-            turn = envelope.model_copy(update={"facts": kept})
-            dropped = tuple(
-                DroppedStatement(text=matched.fact.text, reason="below_importance", excerpt=matched.fact.excerpt)
-                for matched in envelope.facts
-                if matched.fact.importance < rules.min_importance
-            )
+        is_kept = [not envelope.infer or one.fact.importance >= rules.min_importance for one in envelope.facts]
+        low = [one.fact for one, kept in zip(envelope.facts, is_kept, strict=True) if not kept]
+        dropped = [DroppedStatement(text=one.text, reason="below_importance", excerpt=one.excerpt) for one in low]
+        turn = envelope.model_copy(update={"facts": tuple(compress(envelope.facts, is_kept))})
         turn_rules = TurnRules(policy=rules, thresholds=thresholds, user_names=turn.user_names, infer=turn.infer)
         ended_subjects = tuple[KnownEntity, ...]()
         if turn_rules.uses_llm and is_late:
@@ -281,7 +276,7 @@ class TurnDecider:
             classifications=classifications,
             questions=questions_of(classifications, retries, ends),
             context=context,
-            dropped=dropped,
+            dropped=tuple(dropped),
             ended_subjects=ended_subjects,
         )
 
