@@ -24,8 +24,7 @@ from mnemolog.schemas.entities import (
     name_head,
     read_predicate,
 )
-from mnemolog.streams.text.patterns import tables
-from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters
+from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters, tables
 
 _SILENT: Final = re.compile("['\u2019\u2018`\u00b4.]")
 _GAPS: Final = re.compile("[\\s\\-\u2800\u2010\u2011\u2013_/()]+")  # a " (" in a key begins an origin, nothing else

@@ -38,7 +38,7 @@ from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.ports import Question
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision
+from mnemolog.streams.llm.reply_checks import ParsedDecision
 from mnemolog.streams.merges import fill_one_slot, merged, says_more
 from mnemolog.streams.resolution.classify import TurnState
 from mnemolog.streams.resolution.guards import (
@@ -280,7 +280,7 @@ class EventBuilder:
         fact = merged(fact, targets, worded_by=worded_by)
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         doubt = {"confidence": self.statement_context.confidence} if self.statement_context.is_doubtful else {}
-        text = {"text": reply.text, "search_text": reply.search_text or reply.text} if reply and reply.text else {}
+        text = {"text": reply.text, "search_text": reply.text} if reply and reply.text else {}
         vector = (llm_decision and llm_decision.merged_vector) or fact.vector
         return fact.model_copy(update={"said_at": self._own_time(said_at), "vector": vector, **doubt, **text})
 

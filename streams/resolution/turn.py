@@ -23,7 +23,6 @@ from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.questions import DoubtfulNames
 from mnemolog.streams.entities.subjects import cases_of_one_entity, with_subject_relations
 from mnemolog.streams.llm.ask import ask, step_of, with_unused
-from mnemolog.streams.llm.names_prompt import no_answers, parse_answers, question_prompt, within_budget
 from mnemolog.streams.llm.ports import (
     NumberedConflicts,
     PromptRefusedError,
@@ -33,7 +32,13 @@ from mnemolog.streams.llm.ports import (
     SourceChatModel,
     SourceEmbedder,
 )
-from mnemolog.streams.llm.resolve_prompt import number_questions
+from mnemolog.streams.llm.resolve_prompt import (
+    no_answers,
+    number_questions,
+    parse_answers,
+    question_prompt,
+    within_budget,
+)
 from mnemolog.streams.resolution.classify import (
     Classification,
     Conflict,
@@ -128,7 +133,7 @@ class LlmDecider:
             answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
             step = step_of("resolve", prompt.version, answer)
             merges = [reply for reply in answer.value.decisions if reply.verdict == "MERGE"]
-            texts = tuple(merge.search_text or merge.text or "" for merge in merges)
+            texts = tuple(merge.text or "" for merge in merges)
             embedded = await self.embedder.embed(source, texts)
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):
