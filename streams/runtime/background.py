@@ -32,7 +32,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import ExpiryReader
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.errors import StaleProjection, StreamsError
-from mnemolog.streams.kafka.lag import BacklogReader, PartitionBacklog
+from mnemolog.streams.kafka.lag import BacklogReader
 from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
@@ -62,7 +62,7 @@ log = get_logger(__name__)
 async def _nothing() -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BackgroundLoop:
     """`run_round` is called every `interval` seconds, `close` once at the end. A round may take `ROUND_SECONDS`."""
 
@@ -83,42 +83,27 @@ async def run_loop(
     `failing` has the error of a loop whose last round failed; the metric `background_failures` counts all.
     """
     delay, failures = growing_delay(FIRST_DELAY_SECONDS, max(MAX_DELAY_SECONDS, loop.interval)), 0
+    task = asyncio.current_task()
     try:
         while True:
-            error = await _run_round(loop)
-            if error is None:
+            try:
+                async with asyncio.timeout(ROUND_SECONDS):
+                    await loop.run_round()
                 failures = 0
                 failing.pop(loop.name, None)
-            else:
+            except (Exception, asyncio.CancelledError) as error:
+                if task is not None and task.cancelling():
+                    raise  # a cancellation that nobody asked this task for is a failure of the round
                 failures += 1
-                failing[loop.name] = repr(error)
+                failing[loop.name] = words = repr(error)
                 metrics.BACKGROUND_FAILURES.labels(operation=loop.name).inc()
                 unexpected = None if isinstance(error, UNAVAILABLE_ERRORS) else error
                 log.warning(
-                    "background_round_failed",
-                    loop=loop.name,
-                    failures=failures,
-                    error=repr(error),
-                    exc_info=unexpected,
+                    "background_round_failed", loop=loop.name, failures=failures, error=words, exc_info=unexpected
                 )
             await sleep(delay(failures) if failures else loop.interval)
     finally:
         await loop.close()
-
-
-async def _run_round(loop: BackgroundLoop) -> BaseException | None:
-    """The error of a round, if any. A cancellation that nobody asked this task for is one as well."""
-    task = asyncio.current_task()
-    try:
-        async with asyncio.timeout(ROUND_SECONDS):
-            await loop.run_round()
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the next round may succeed
-        return error
-    except asyncio.CancelledError as error:
-        if task is None or task.cancelling():
-            raise
-        return error
-    return None
 
 
 @asynccontextmanager
@@ -228,32 +213,24 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
         used[next(name for name, last in groups.items() if rank <= last)] += number
     for name, number in used.items():
         table_metrics.FEEDBACK.labels(rank=name).set(number)
-    _mark_success("quality")
+    metrics.FIGURES_SUCCEEDED.labels(figures="quality").set_to_current_time()
 
 
 async def update_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
     """Show how far the tables are behind the log."""
     for partition, behind in (await projection_lag(projector, log_reader)).items():
         metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
-    _mark_success("lag")
+    metrics.FIGURES_SUCCEEDED.labels(figures="lag").set_to_current_time()
 
 
 async def update_backlog(reader: BacklogReader, at: Callable[[], datetime]) -> None:
     """Show what waits for each stage, also for those of other processes and of none."""
-    show_backlog(await reader.read(), at())
-    _mark_success("backlog")
-
-
-def show_backlog(backlog: Iterable[PartitionBacklog], at: datetime) -> None:
-    for one in backlog:
+    for one in await reader.read():
         place = {"stage": one.stage, "partition": str(one.partition)}
-        waited = (at - one.oldest_at).total_seconds() if one.oldest_at else 0.0
+        waited = (at() - one.oldest_at).total_seconds() if one.oldest_at else 0.0
         metrics.BACKLOG_RECORDS.labels(**place).set(one.records)
         metrics.BACKLOG_OLDEST.labels(**place).set(max(0.0, waited))
-
-
-def _mark_success(figures: str) -> None:
-    metrics.FIGURES_SUCCEEDED.labels(figures=figures).set_to_current_time()
+    metrics.FIGURES_SUCCEEDED.labels(figures="backlog").set_to_current_time()
 
 
 async def check_projected_offsets(
@@ -274,31 +251,6 @@ async def check_projected_offsets(
             return
 
 
-class ProblemWriter:
-    """Writes what fails in this worker into a table, for whoever waits for a turn; nothing while nothing fails."""
-
-    def __init__(self, pool: Pool, failing: Mapping[str, str]) -> None:
-        self._pool = pool
-        self._failing = failing
-        self._worker = f"{socket.gethostname()} {os.getpid()}"
-        self._has_rows = False
-
-    async def write(self) -> None:
-        failing = dict(self._failing)
-        if failing or self._has_rows:
-            values = {"worker": self._worker, "parts": [*failing], "problems": [*failing.values()]}
-            async with self._pool.connection() as connection:
-                await connection.execute(queries("journal")["write_problems"], values)
-            self._has_rows = bool(failing)
-
-
-async def purge_replies(replies: ReplyStore, before: datetime) -> None:
-    """Delete replies that are older than any turn that can still be delivered again."""
-    purged = await replies.purge(before)
-    if purged:
-        log.info("replies_purged", count=purged)
-
-
 def background_loops(
     settings: StreamsSettings,
     stages: Container[Stage],
@@ -317,30 +269,35 @@ def background_loops(
     `partitions` are those that the stage `resolve` has in this worker; `check_position` is `check_projected_offsets`.
     `on_projected` is called when a projector of any process has written.
     """
-    yield BackgroundLoop(name="problems", interval=PROBLEM_SECONDS, run_round=ProblemWriter(pool, failing).write)
-    replies, retention = ReplyStore(pool), timedelta(days=settings.reply_retention_days)
-    yield BackgroundLoop(
-        name="purge", interval=PURGE_SECONDS, run_round=lambda: purge_replies(replies, clock() - retention)
-    )
+    worker, has_rows = f"{socket.gethostname()} {os.getpid()}", False
+
+    async def write_problems() -> None:
+        """What fails in this worker, for whoever waits for a turn; nothing while nothing fails."""
+        nonlocal has_rows
+        now = dict(failing)
+        if now or has_rows:
+            values = {"worker": worker, "parts": [*now], "problems": [*now.values()]}
+            async with pool.connection() as connection:
+                await connection.execute(queries("journal")["write_problems"], values)
+            has_rows = bool(now)
+
+    async def purge_replies() -> None:
+        """Delete replies that are older than any turn that can still be delivered again."""
+        purged = await ReplyStore(pool).purge(clock() - timedelta(days=settings.reply_retention_days))
+        if purged:
+            log.info("replies_purged", count=purged)
+
+    yield BackgroundLoop("problems", PROBLEM_SECONDS, write_problems)
+    yield BackgroundLoop("purge", PURGE_SECONDS, purge_replies)
     if "project" in stages:
         for figures in FIGURES:
             metrics.FIGURES_SUCCEEDED.labels(figures=figures)  # 0 until the first success
         backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
-        yield BackgroundLoop(name="lag", interval=LAG_SECONDS, run_round=lambda: update_lag(projector, log_reader))
-        yield BackgroundLoop(
-            name="backlog",
-            interval=BACKLOG_SECONDS,
-            run_round=lambda: update_backlog(backlog, clock),
-            close=backlog.close,
-        )
-        yield BackgroundLoop(
-            name="quality", interval=QUALITY_SECONDS, run_round=lambda: update_quality_metrics(pool, clock())
-        )
-        yield BackgroundLoop(name="position", interval=POSITION_SECONDS, run_round=check_position)
+        yield BackgroundLoop("lag", LAG_SECONDS, lambda: update_lag(projector, log_reader))
+        yield BackgroundLoop("backlog", BACKLOG_SECONDS, lambda: update_backlog(backlog, clock), backlog.close)
+        yield BackgroundLoop("quality", QUALITY_SECONDS, lambda: update_quality_metrics(pool, clock()))
+        yield BackgroundLoop("position", POSITION_SECONDS, check_position)
     if "resolve" in stages:
-        notices = ProjectionNotices(settings.postgres or "", on_projected)
-        yield BackgroundLoop(name="notices", interval=0, run_round=notices.listen)
+        yield BackgroundLoop("notices", 0, ProjectionNotices(settings.postgres or "", on_projected).listen)
         timer = Timer(settings, FactStore(pool), partitions=partitions, clock=clock)
-        yield BackgroundLoop(
-            name="timer", interval=settings.expiry_interval, run_round=timer.run_sweep, close=timer.close
-        )
+        yield BackgroundLoop("timer", settings.expiry_interval, timer.run_sweep, timer.close)

@@ -14,7 +14,6 @@ from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.stores.turns import Journal, ReplyStore
 from mnemolog.projections.write.projector import Projector
-from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import MixedLayouts, StageCrash, StartRefused
@@ -56,7 +55,6 @@ from mnemolog.streams.stages.extract import ParsedSource, has_asked_model, leadi
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import (
     FailureBudgets,
-    ReceivedEnvelope,
     StageDefinition,
     StageProcessor,
     ended_envelope,
@@ -129,17 +127,22 @@ async def run_worker(
         raise StartRefused("a worker needs MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES")
     health = Health(stages=dict.fromkeys(stages, False))
     async with serve_metrics(settings.metrics_host, settings.metrics_port, health) as metrics_url:
+        report = WorkerReport(stages=tuple(stages), metrics_url=metrics_url)
 
         async def announce() -> None:
             while not all(health.stages.values()):  # noqa: ASYNC110 -- the runner keeps a mapping, for /health as well
                 await asyncio.sleep(READY_POLL_SECONDS)
             log.info("worker_ready", stages=list(stages), metrics_url=metrics_url)
             if on_ready is not None:
-                on_ready(WorkerReport(stages=tuple(stages), metrics_url=metrics_url))
+                on_ready(report)
 
         log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
         if prepare is None or await _finished_before(stop, prepare(health.waiting_for)):
-            await _run_prepared(settings, stages, stop, health, announce)
+            announcing = asyncio.create_task(announce())
+            try:
+                await _run_prepared(settings, stages, stop, health)
+            finally:
+                await cancel_all([announcing])
     log.info("worker_stopped", stages=list(stages))
 
 
@@ -157,22 +160,25 @@ async def _finished_before(stop: asyncio.Event, work: Coroutine[Any, Any, None])
 
 
 async def _run_prepared(
-    settings: StreamsSettings,
-    stages: Sequence[Stage],
-    stop: asyncio.Event,
-    health: Health,
-    announce: Callable[[], Coroutine[Any, Any, None]],
+    settings: StreamsSettings, stages: Sequence[Stage], stop: asyncio.Event, health: Health
 ) -> None:
-    kafka = settings.kafka or ""
     matching_size = max(1, settings.postgres_pool_size // 4)  # a lookup takes about a millisecond
-    size = settings.postgres_pool_size - matching_size
+    open_own_pool = partial(
+        open_pool,
+        settings.postgres or "",
+        statement_timeout=settings.postgres_statement_timeout,
+        autocommit=True,
+        looks_up=True,
+    )
     async with (
-        _open_pool(settings, "mnemolog-worker", min_size=1, max_size=size) as pool,
+        open_own_pool(
+            application_name="mnemolog-worker", min_size=1, max_size=settings.postgres_pool_size - matching_size
+        ) as pool,
         # What compares vectors in large scopes takes no connection from the rest.
-        _open_pool(settings, "mnemolog-matching", min_size=0, max_size=matching_size) as matching,
-        _shared_resources(settings, kafka, pool, matching, health) as shared,
+        open_own_pool(application_name="mnemolog-matching", min_size=0, max_size=matching_size) as matching,
+        _shared_resources(settings, pool, matching, health) as shared,
     ):
-        factory = StageFactory(settings, kafka, shared, stages)
+        factory = StageFactory(settings, settings.kafka or "", shared, stages)
         builders = {stage: factory.builder(stage) for stage in factory.app_stages}
         # Decisions under way wait for the projection of earlier ones of their owner.
         last = [build for stage, build in builders.items() if stage == "project"]
@@ -191,30 +197,14 @@ async def _run_prepared(
             failing=health.failing,
             clock=utc_now,
         )
-        announcing = asyncio.create_task(announce())
-        try:
-            async with running_loops(loops, health.failing):
-                supervision = SupervisorSettings(stall_timeout=settings.watchdog)
-                await run_stages(first, stop, last=last, ready=health.stages, settings=supervision)
-        finally:
-            await cancel_all([announcing])
-
-
-def _open_pool(settings: StreamsSettings, application_name: str, *, min_size: int, max_size: int) -> Pool:
-    return open_pool(
-        settings.postgres or "",
-        min_size=min_size,
-        max_size=max_size,
-        application_name=application_name,
-        statement_timeout=settings.postgres_statement_timeout,
-        autocommit=True,
-        looks_up=True,
-    )
+        async with running_loops(loops, health.failing):
+            supervision = SupervisorSettings(stall_timeout=settings.watchdog)
+            await run_stages(first, stop, last=last, ready=health.stages, settings=supervision)
 
 
 @asynccontextmanager
 async def _shared_resources(
-    settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool, health: Health
+    settings: StreamsSettings, pool: Pool, matching: Pool, health: Health
 ) -> AsyncIterator[SharedResources]:
     projector = Projector(pool)
     models = StageModels(settings, ReplyStore(pool), ModelWatch(problems=health.failing))
@@ -224,7 +214,7 @@ async def _shared_resources(
         stages=DecisionStages(pool, models, settings, clock=utc_now, finder=finder, policies=policies),
         projector=projector,
         models=models,
-        kafka_log=KafkaLogReader(kafka, prefix=settings.topic_prefix),
+        kafka_log=KafkaLogReader(settings.kafka or "", prefix=settings.topic_prefix),
         table_log=TableLogSource(pool),
         watermark=Watermark(projector.next_offsets),
     )
@@ -316,28 +306,19 @@ class StageFactory:
                 max_in_flight=BATCHES_AT_ONCE,
                 max_pending=max(self._settings.max_pending, 4 * BATCH_RECORDS),
             )
-        last, *before = reversed(chain)
-        seen = SeenOrigins()
-        window = self._keyed_window(last, sender, seen, None)
-        for stage in before:
-            window = self._keyed_window(stage, sender, seen, window)
-        return window
-
-    def _keyed_window(
-        self, stage: Stage, sender: Sender, seen: SeenOrigins, next_window: KeyedWindow | None
-    ) -> KeyedWindow:
-        """A window that works on one record of an owner at a time, and hands it on to `next_window` if there is one."""
-        definition = self._definition(stage, sender, lambda: window)
-        if next_window is not None:
-            definition = replace(definition, topic=None)
-        dead_letters = DeadLetterWriter(sender, prefix=self._settings.topic_prefix)
-        window = KeyedWindow(
-            StageProcessor(definition, sender=sender, dead_letters=dead_letters, seen=seen, budgets=self._budgets),
-            max_in_flight=self._settings.max_in_flight,
-            max_pending=self._settings.max_pending,
-            next_window=next_window,
-        )
-        return window
+        seen, dead_letters = SeenOrigins(), DeadLetterWriter(sender, prefix=self._settings.topic_prefix)
+        windows: dict[Stage, KeyedWindow] = {}
+        following: KeyedWindow | None = None
+        for stage in reversed(chain):
+            definition = self._definition(stage, sender, partial(windows.__getitem__, stage))
+            definition = definition if following is None else replace(definition, topic=None)
+            following = windows[stage] = KeyedWindow(
+                StageProcessor(definition, sender=sender, dead_letters=dead_letters, seen=seen, budgets=self._budgets),
+                max_in_flight=self._settings.max_in_flight,
+                max_pending=self._settings.max_pending,
+                next_window=following,
+            )
+        return windows[chain[0]]
 
     def _definition(
         self, stage: Stage, sender: Sender, own_window: Callable[[], KeyedWindow]
@@ -396,15 +377,11 @@ class StageFactory:
         writes = ReadYourWrites(shared.watermark, end_offset, lambda: own_window().epoch)
         publish = partial(publish_command, self._settings, sender)
         resolver = shared.stages.build_resolver(writes.wait_until_projected, publish)
-
-        async def resolve(received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
-            return await resolver(received, record)
-
         return StageDefinition(
             stage="resolve",
             topic=topic_name(MEMORY_EVENTS, self._settings.topic_prefix),
             read=envelope_reader(MatchedFacts),
-            work=resolve,
+            work=resolver,
             finish=resolver.finish,
             on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
         )
