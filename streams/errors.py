@@ -18,16 +18,8 @@ class StartRefused(StreamsError):
     """The broker's state and the declaration disagree; a person has to decide."""
 
 
-class PartitionCountDiffers(StartRefused):
-    """A topic has another number of partitions than the setting asks for."""
-
-
-class RetentionTooShort(StartRefused):
-    """A topic that must keep its records would lose them."""
-
-
-class TimestampTypeDiffers(StartRefused):
-    """A topic with a retention counts the age of its records by the clocks of those who publish."""
+class TopicsDiffer(StartRefused):
+    """A topic has another number of partitions than the setting asks for, or would lose records."""
 
 
 class TopicNotCreated(StartRefused):
@@ -38,12 +30,8 @@ class MixedLayouts(StartRefused):
     """Workers that chain the deciding stages and workers that run them singly exclude one another."""
 
 
-class UndeliverableRecord(StreamsError):
-    """This record can never be sent: its origin goes to the dead letters."""
-
-
-class RecordTooLarge(UndeliverableRecord):
-    """A record exceeds what its topic takes."""
+class RecordTooLarge(StreamsError):
+    """A record exceeds what its topic takes and can never be sent: its origin goes to the dead letters."""
 
 
 class StageCrash(StreamsError):

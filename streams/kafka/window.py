@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.streams.errors import OffsetRegression
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
@@ -168,8 +168,10 @@ class PartitionProgress:
         self._newest_started = max(self._newest_started, entry.record.offset)
 
     def finish(self, entries: Iterable[WindowEntry]) -> None:
+        """Count those of its own among these entries as finished."""
         for entry in entries:
-            del self._unfinished[entry.record.offset]
+            if self._unfinished.get(entry.record.offset) is entry:
+                del self._unfinished[entry.record.offset]
         self.advance()
 
     def overflow(self, overflow: Overflow) -> None:
@@ -511,11 +513,8 @@ class Window:
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
         self._pending -= len(entries)
-        by_partition: dict[Partition, list[WindowEntry]] = {}
-        for entry in entries:
-            by_partition.setdefault(entry.record.topic_partition, []).append(entry)
-        for partition, finished in by_partition.items():
-            self._partitions[partition].finish(finished)
+        for partition in {entry.record.topic_partition for entry in entries}:
+            self._partitions[partition].finish(entries)
         self._has_capacity.set()
         for entry in entries:
             entry.finished()
@@ -585,17 +584,14 @@ class KeyedWindow(Window):
         *,
         max_in_flight: int = 256,
         max_pending: int = 1024,
-        reread: Reread | None = None,
-        next_window: Window | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        **more: Any,
     ) -> None:
+        """`more` are `reread`, `next_window` and `clock`, as for a window of batches."""
         super().__init__(
             lambda records: process(records[0]),
             key_of=lambda record: record.topic_partition if record.key is None else record.key,
             max_records=1,
             max_in_flight=max_in_flight,
             max_pending=max_pending,
-            reread=reread,
-            next_window=next_window,
-            clock=clock,
+            **more,
         )

@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
 from aiokafka.errors import GroupCoordinatorNotAvailableError  # type: ignore[import-untyped] # as above
 
-from mnemolog.streams.kafka.app import KafkaTuning
+from mnemolog.streams.kafka.app import MAX_REQUEST_BYTES, KafkaTuning
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import Headers
 from tests.support.polling import eventually
@@ -27,8 +27,7 @@ async def wait_until(condition: Callable[[], Awaitable[T]]) -> T:
 
 @asynccontextmanager
 async def producer(bootstrap: str) -> AsyncIterator[Any]:
-    size = QUICK_TUNING.max_request_bytes
-    client = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, max_request_size=size)
+    client = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, max_request_size=MAX_REQUEST_BYTES)
     await client.start()
     try:
         yield client
