@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
@@ -139,7 +139,19 @@ def locked_data_folder(path: Path, *, now: datetime | None = None) -> Iterator[D
     except OSError as error:
         raise UnusableFolderError(path, error) from error
     with lock:
-        _acquire_lock(lock, path, now or datetime.now(UTC))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.seek(0)
+            try:
+                holder = LockOwner.model_validate_json(lock.read())
+            except ValidationError:  # it has just taken the lock and is about to write its name
+                raise DataFolderInUse(path, None, None) from error
+            raise DataFolderInUse(path, holder.pid, holder.since) from error
+        lock.seek(0)
+        lock.truncate(0)
+        lock.write(LockOwner(pid=os.getpid(), since=now or datetime.now(UTC)).model_dump_json())
+        lock.flush()
         if (free := shutil.disk_usage(path).free) < MIN_FREE_BYTES:
             raise DataFolderError(
                 f"{path} has {free // 2**20} MiB left on its disk, {MIN_FREE_BYTES // 2**20} MiB are needed: "
@@ -159,22 +171,6 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def _acquire_lock(lock: TextIO, path: Path, now: datetime) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        lock.seek(0)
-        try:
-            holder = LockOwner.model_validate_json(lock.read())
-        except ValidationError:  # it has just taken the lock and is about to write its name
-            raise DataFolderInUse(path, None, None) from error
-        raise DataFolderInUse(path, holder.pid, holder.since) from error
-    lock.seek(0)
-    lock.truncate(0)
-    lock.write(LockOwner(pid=os.getpid(), since=now).model_dump_json())
-    lock.flush()
 
 
 def _write_privately(path: Path, text: str) -> None:

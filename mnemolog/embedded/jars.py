@@ -87,8 +87,23 @@ def ensure_jars(
     with folder.with_suffix(".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wanted = [jar for jar in jars if not _has_expected_sum(folder / jar.file_name, jar)]
-        if wanted:
-            _fetch_all(wanted, folder, fetch=fetch, progress=progress)
+        if not wanted:
+            return folder
+        for left_over in folder.glob("fetching-*"):
+            shutil.rmtree(left_over)
+        report = progress or (lambda *_: None)
+        with (
+            tempfile.TemporaryDirectory(prefix="fetching-", dir=folder) as scratch,
+            ThreadPoolExecutor(FETCH_THREADS) as pool,
+        ):
+            report(FETCH_STEP, 0, len(wanted))
+            tasks = [pool.submit(_fetch_one, jar, folder, Path(scratch), fetch) for jar in wanted]
+            try:
+                for done, task in enumerate(as_completed(tasks), start=1):
+                    task.result()
+                    report(FETCH_STEP, done, len(wanted))
+            finally:
+                pool.shutdown(cancel_futures=True)
     return folder
 
 
@@ -97,25 +112,6 @@ def _has_expected_sum(path: Path, jar: Jar) -> bool:
         return False
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
-
-
-def _fetch_all(wanted: list[Jar], folder: Path, *, fetch: Fetch, progress: Progress | None) -> None:
-    for left_over in folder.glob("fetching-*"):
-        shutil.rmtree(left_over)
-    with (
-        tempfile.TemporaryDirectory(prefix="fetching-", dir=folder) as scratch,
-        ThreadPoolExecutor(FETCH_THREADS) as pool,
-    ):
-        if progress:
-            progress(FETCH_STEP, 0, len(wanted))
-        tasks = [pool.submit(_fetch_one, jar, folder, Path(scratch), fetch) for jar in wanted]
-        try:
-            for done, task in enumerate(as_completed(tasks), start=1):
-                task.result()
-                if progress:
-                    progress(FETCH_STEP, done, len(wanted))
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:

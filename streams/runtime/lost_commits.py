@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 
@@ -76,26 +76,48 @@ async def find_losses(log: LogSource, tables: LogSource) -> list[PartitionLoss]:
 
 
 async def append_lost_commits(
-    producer: AIOKafkaProducer,
-    topic: str,
+    bootstrap: str,
     losses: list[PartitionLoss],
     log: LogSource,
     tables: LogSource,
     *,
+    prefix: str = "",
+    compression: str | None = None,
     on_appended: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Append what `find_losses` found, in the order of the log, and compare again.
 
-    `producer` has to be idempotent. Interrupted, it can be called again with new losses. Raises `LogNotRestored`
-    where something else was written meanwhile, or the log is still not what the tables hold.
+    Interrupted, it can be called again with new losses. Raises `LogNotRestored` where something else was written
+    meanwhile, or the log is still not what the tables hold.
     """
-    for loss in losses:
-        written = 0
-        async for batch in _batches(_missing_records(loss, log, tables)):
-            await _append(producer, topic, loss, written, batch)
-            written += len(batch)
-            on_appended(len(batch))
-        await _verify(loss, log, tables)
+    producer = AIOKafkaProducer(
+        bootstrap_servers=bootstrap,
+        enable_idempotence=True,  # keeps the order of what it sends
+        compression_type=compression,
+        max_request_size=MAX_REQUEST_BYTES,
+    )
+    topic = topic_name(MEMORY_EVENTS, prefix)
+    try:
+        await producer.start()
+        for loss in losses:
+            next_offset = loss.log_end
+            async for batch in _batches(_missing_records(loss, log, tables)):
+                sent = []
+                for record in batch:
+                    commit = parse_commit(record.value)  # what is no commit was written by others, without a trace
+                    key = commit.key if isinstance(commit, Commit) else None
+                    sent.append(await producer.send(topic, key=key, value=record.value, partition=loss.partition))
+                for place in await asyncio.gather(*sent):
+                    if place.offset != next_offset:
+                        raise LogNotRestored(
+                            f"partition {loss.partition} of {topic} gave offset {place.offset} where {next_offset} was "
+                            "next: something else writes to it. Stop all workers, then start this command again"
+                        )
+                    next_offset += 1
+                on_appended(len(batch))
+            await _verify(loss, log, tables)
+    finally:
+        await producer.stop()
 
 
 async def _first_difference(log: LogSource, tables: LogSource, partition: int, stop: int) -> int | None:
@@ -130,22 +152,6 @@ async def _batches(records: AsyncIterator[LogRecord]) -> AsyncIterator[list[LogR
         yield batch
 
 
-async def _append(
-    producer: AIOKafkaProducer, topic: str, loss: PartitionLoss, written: int, batch: list[LogRecord]
-) -> None:
-    sent = []
-    for record in batch:
-        commit = parse_commit(record.value)  # records that are no commits were written by others, without a trace
-        key = commit.key if isinstance(commit, Commit) else None
-        sent.append(await producer.send(topic, key=key, value=record.value, partition=loss.partition))
-    for number, place in enumerate(await asyncio.gather(*sent), start=loss.log_end + written):
-        if place.offset != number:
-            raise LogNotRestored(
-                f"partition {loss.partition} of {topic} gave offset {place.offset} where {number} was next: something "
-                "else writes to it. Stop all workers, then start this command again"
-            )
-
-
 async def _verify(loss: PartitionLoss, log: LogSource, tables: LogSource) -> None:
     end = await log.end_offset(loss.partition)
     if loss.same_offsets:
@@ -157,17 +163,3 @@ async def _verify(loss: PartitionLoss, log: LogSource, tables: LogSource) -> Non
         raise LogNotRestored(
             f"partition {loss.partition} of memory_events still differs from the tables: start this command again"
         )
-
-
-def restoring_producer(bootstrap: str, *, compression: str | None) -> Any:
-    """A producer that keeps the order of what it sends."""
-    return AIOKafkaProducer(
-        bootstrap_servers=bootstrap,
-        enable_idempotence=True,
-        compression_type=compression,
-        max_request_size=MAX_REQUEST_BYTES,
-    )
-
-
-def log_topic(prefix: str) -> str:
-    return topic_name(MEMORY_EVENTS, prefix)
