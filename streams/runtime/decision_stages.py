@@ -30,9 +30,9 @@ from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
-from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.settings import StreamsSettings, asks_about_names
 from mnemolog.streams.stages.background import BackgroundReader, RecentTurns
+from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from mnemolog.streams.stages.match import MatchStage

@@ -313,7 +313,7 @@ class StageFactory:
             definition = self._definition(stage, sender, partial(windows.__getitem__, stage))
             definition = definition if following is None else replace(definition, topic=None)
             following = windows[stage] = KeyedWindow(
-                StageProcessor(definition, sender=sender, dead_letters=dead_letters, seen=seen, budgets=self._budgets),
+                StageProcessor(definition, sender, dead_letters, seen, self._budgets),
                 max_in_flight=self._settings.max_in_flight,
                 max_pending=self._settings.max_pending,
                 next_window=following,

@@ -1,6 +1,7 @@
 """`journal`: writes a row for every turn of `conversation_turns`, accepted or not; commands have none."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
 
@@ -10,23 +11,23 @@ from mnemolog.streams import metrics
 from mnemolog.streams.kafka.record import KafkaRecord
 
 
+@dataclass(frozen=True)
 class JournalStage:
     """Works on a batch of records; returns when their rows are committed."""
 
-    def __init__(self, journal: Journal, *, max_bytes: int) -> None:
-        self._journal = journal
-        self._max_bytes = max_bytes
+    journal: Journal
+    max_bytes: int
 
     async def __call__(self, records: Sequence[KafkaRecord]) -> None:
         started = perf_counter()
-        await self._journal.record([self._entry(record) for record in records if source_kind(record.value) == "turn"])
+        await self.journal.record([self._entry(record) for record in records if source_kind(record.value) == "turn"])
         metrics.STAGE_SECONDS.labels(stage="journal").observe(perf_counter() - started)
 
     def _entry(self, record: KafkaRecord) -> JournalEntry:
         published_at = datetime.fromtimestamp(record.timestamp, UTC)
         return JournalEntry(
             parsed=parse_turn(
-                record.value, position=record.position, max_bytes=self._max_bytes, published_at=published_at
+                record.value, position=record.position, max_bytes=self.max_bytes, published_at=published_at
             ),
             topic=record.topic,
             partition=record.partition,

@@ -1,6 +1,7 @@
 """`match`: adds the known facts near each new fact, or of its key, as candidates."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
@@ -20,16 +21,16 @@ MAX_CANDIDATE_BYTES: Final = 128 * 1024
 CANDIDATE_BYTES: Final = 600
 
 
+@dataclass(frozen=True, slots=True)
 class MatchStage:
     """Works on one source's embedded facts; candidates are facts of exactly its scope.
 
     Nothing is looked up for a command: it names the facts that it is about.
     """
 
-    def __init__(self, finder: CandidateFinder, thresholds_for: ThresholdsFor, rules_for: RulesFor) -> None:
-        self._finder = finder
-        self._thresholds_for = thresholds_for
-        self._rules_for = rules_for
+    finder: CandidateFinder
+    thresholds_for: ThresholdsFor
+    rules_for: RulesFor
 
     async def __call__(self, received: ReceivedEnvelope[EmbeddedFacts], record: KafkaRecord) -> MatchedFacts:  # noqa: ARG002 -- a stage's signature
         envelope = received.require_valid()
@@ -57,11 +58,11 @@ class MatchStage:
         if rules is None:
             # Mostly the registry of keys is enough: that spares a round trip.
             keys = {fact.fact.key for fact in facts if not (fact.fact.single_valued or is_single_valued(fact.fact.key))}
-            rules = await self._rules_for(scope, overrides) if keys - {None} else EffectivePolicy()
-        turn_rules = TurnRules(policy=rules, thresholds=self._thresholds_for(facts[0].vector.model, overrides))
+            rules = await self.rules_for(scope, overrides) if keys - {None} else EffectivePolicy()
+        turn_rules = TurnRules(policy=rules, thresholds=self.thresholds_for(facts[0].vector.model, overrides))
         wanted = [candidate_query(fact, turn_rules) for fact in facts]
         speaker = envelope.speaker
-        found = await self._finder.find(
+        found = await self.finder.find(
             CandidateRequest(scope=scope, queries=wanted, at=envelope.occurred_at, speaker=speaker)
         )
         names = found.user_names

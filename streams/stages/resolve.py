@@ -29,8 +29,9 @@ from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import TurnDecider
+from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.match import MatchStage
-from mnemolog.streams.stages.processor import ReceivedEnvelope, TurnSettings, WaitUntilProjected, limit_end
+from mnemolog.streams.stages.processor import ReceivedEnvelope, WaitUntilProjected, limit_end
 from mnemolog.streams.stages.promote import Promoter
 from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 
@@ -69,7 +70,7 @@ class ResolveStage:
     commands: CommandParts
     close_lapsed: HeldOverwriteCloser
     limits: LimitEnforcer
-    settings: TurnSettings
+    settings: EffectiveSettings
     embedding_model: str
     wait_until_projected: WaitUntilProjected
     forget_replies: Callable[[str, str], Awaitable[None]]

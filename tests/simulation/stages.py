@@ -31,11 +31,11 @@ from mnemolog.streams.llm.calls import CallRetrier
 from mnemolog.streams.llm.ports import PromptRefusedError, RequestSource
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.resolution.turn import LlmDecider, PreparedTurn, TurnDecider
-from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.supervisor import run_stages
 from mnemolog.streams.runtime.worker import SharedResources, StageFactory
 from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage

@@ -2,7 +2,7 @@ from itertools import islice
 
 from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams.llm.openai_models import normalized
-from mnemolog.streams.runtime.effective_settings import MEMLIB_DEFAULTS
+from mnemolog.streams.stages.effective_settings import MEMLIB_DEFAULTS
 from tests.bench.samples import UPDATE_EVERY, commits, turns
 from tests.support.servers.openai_server import hash_embeddings
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME, MiniLmEmbedder
-from mnemolog.streams.runtime.effective_settings import search_floor
+from mnemolog.streams.stages.effective_settings import search_floor
 from tests.quality.search_floor import highest_floor, load_questions, measure_pairs, tables
 
 
