@@ -31,7 +31,7 @@ from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
 from mnemolog.streams.settings import StreamsSettings, asks_about_names
-from mnemolog.streams.stages.background import BackgroundReader, RecentTurns
+from mnemolog.streams.stages.background import BackgroundReader
 from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
@@ -98,7 +98,6 @@ class DecisionStages:
             FactStore(pool, user_words=USER_WORDS),
             EntityStore(pool, ties=TIE_HEADS),
             replies or ReplyStore(pool),
-            RecentTurns(),
         )
 
     @cached_property

@@ -4,13 +4,12 @@ import asyncio
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.errors import StatementTimeoutError
-from mnemolog.projections.faults import RECORD_ERRORS
 from mnemolog.projections.stores.entities import EntityStore, ShownEntities, ShownEntitiesRequest
 from mnemolog.projections.stores.facts import FactStore, ShownFacts, ShownFactsRequest
 from mnemolog.projections.stores.turns import MAX_CHARACTERS, ConversationRequest, Journal
@@ -29,6 +28,7 @@ from mnemolog.streams.llm.background import (
 )
 from mnemolog.streams.llm.ports import ReplyStore
 from mnemolog.streams.micro_batcher import MicroBatcher
+from mnemolog.streams.stages.shared_lookups import LOOKUP_OPTIONS
 
 MAX_OWNERS: Final = 2048
 MAX_TURNS: Final = 32
@@ -38,11 +38,6 @@ MAX_SAID: Final = 4000
 """Characters of a turn and of what was said before it in which known entities are looked for."""
 
 _VERSION: Final = "background-2"
-_OPTIONS: Final[dict[str, Any]] = {
-    "max_wait": 0.0,
-    "max_concurrent": 2,
-    "isolate_on": (*RECORD_ERRORS, StatementTimeoutError),
-}
 _NO_FACTS: Final = ShownFacts(names=(), facts=())
 _NO_ENTITIES: Final = ShownEntities()
 
@@ -137,39 +132,24 @@ def messages_of(turn: Turn) -> list[EarlierMessage]:
     ]
 
 
-class BackgroundReader:
+class BackgroundReader(RecentTurns):
     """Reads backgrounds, several in one statement, and keeps each beside the replies of its source.
 
-    The messages come from the journal and from `recent`, the turns of this process, which the journal may not have yet.
+    The messages come from the journal and from the turns of this process, which the journal may not have yet.
     """
 
-    def __init__(
-        self,
-        messages: Journal,
-        facts: FactStore,
-        entities: EntityStore,
-        replies: ReplyStore,
-        recent: RecentTurns,
-    ) -> None:
-        self._recent = recent
+    def __init__(self, messages: Journal, facts: FactStore, entities: EntityStore, replies: ReplyStore) -> None:
+        super().__init__()
         self._replies = replies
         self._messages: MicroBatcher[ConversationRequest, tuple[EarlierMessage, ...]] = MicroBatcher(
-            messages.messages_before, **_OPTIONS
+            messages.messages_before, **LOOKUP_OPTIONS
         )
-        self._facts: MicroBatcher[ShownFactsRequest, ShownFacts] = MicroBatcher(facts.shown_facts, **_OPTIONS)
+        self._facts: MicroBatcher[ShownFactsRequest, ShownFacts] = MicroBatcher(facts.shown_facts, **LOOKUP_OPTIONS)
         self._entities: MicroBatcher[ShownEntitiesRequest, ShownEntities] = MicroBatcher(
-            entities.shown_entities, **_OPTIONS
+            entities.shown_entities, **LOOKUP_OPTIONS
         )
         self._gets: MicroBatcher[ReplyKey, Background | None] = MicroBatcher(self._get_many, max_wait=0)
         self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(replies.put_many, max_wait=0)
-
-    def remember(self, turn: Turn, place: Place) -> None:
-        """Keep a turn for those after it."""
-        self._recent.remember(turn, place)
-
-    def forget(self, owner: str, published_at: datetime) -> None:
-        """Show nothing more of what an owner said before a deletion that was published then."""
-        self._recent.forget(owner, published_at)
 
     async def background_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> Background:
         """What the turn at `place` is shown: what was kept at its first delivery, or else what is known now."""
@@ -186,10 +166,10 @@ class BackgroundReader:
         A turn that gets no reply then is shown what is known when it is processed.
         """
         key = (turn.scope.owner, turn.turn_id, "extract", _VERSION)
-        kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_before(turn, place, rules))
+        kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_of(turn, place, rules))
         if kept is not None:
             return kept, None
-        (shown, named), notes = await self._known_for(turn, messages, rules)
+        shown, named, notes = await self._known_for(turn, messages, rules)
         entities = best_entities(named.entities, tokens=rules.known_tokens)
         left = rules.known_tokens - tokens_of_entities(entities)
         background = Background(
@@ -213,7 +193,7 @@ class BackgroundReader:
             milliseconds=0.0,
         )
 
-    async def _messages_before(self, turn: Turn, place: Place, rules: EffectivePolicy) -> tuple[EarlierMessage, ...]:
+    async def _messages_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> tuple[EarlierMessage, ...]:
         if not rules.conversation_messages or not rules.conversation_tokens:
             return ()
         published_at, offset = place
@@ -225,32 +205,31 @@ class BackgroundReader:
             said_at=turn.occurred_at,
             age=timedelta(seconds=rules.conversation_age),
             messages=rules.conversation_messages,
-            since=self._recent.deleted_at(turn.scope.owner),
+            since=self.deleted_at(turn.scope.owner),
         )
         journalled = await self._messages.submit(request)
         known = {message.turn_id for message in journalled}
-        newer = [one for one in self._recent.messages_before(request) if one.turn_id not in known]
+        newer = [one for one in self.messages_before(request) if one.turn_id not in known]
         messages = sorted((*journalled, *newer), key=lambda message: message.at)
         return last_messages(messages, count=rules.conversation_messages, tokens=rules.conversation_tokens)
 
     async def _known_for(
         self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy
-    ) -> tuple[tuple[ShownFacts, ShownEntities], tuple[str, ...]]:
+    ) -> tuple[ShownFacts, ShownEntities, tuple[str, ...]]:
         """Known facts and entities; without, where reading them fails or takes too long, the extraction goes on."""
         if not rules.known_tokens or not rules.known_timeout or not (rules.known_facts or rules.known_entities):
-            return (_NO_FACTS, _NO_ENTITIES), ()
+            return _NO_FACTS, _NO_ENTITIES, ()
         try:
             async with asyncio.timeout(rules.known_timeout):
-                return await asyncio.gather(
-                    self._facts_for(turn, messages, rules), self._entities_for(turn, messages, rules)
-                ), ()
+                found = self._facts_for(turn, messages, rules), self._entities_for(turn, messages, rules)
+                return *(await asyncio.gather(*found)), ()
         except TimeoutError:
             reason = f"reading them took more than {rules.known_timeout:g} s"
         except (psycopg.Error, StatementTimeoutError) as error:
             reason = "reading them failed"
             log.warning("known_facts_not_read", error=str(error).strip())
         metrics.BLIND_EXTRACTIONS.inc()
-        return (_NO_FACTS, _NO_ENTITIES), (f"extracted without known facts and entities: {reason}",)
+        return _NO_FACTS, _NO_ENTITIES, (f"extracted without known facts and entities: {reason}",)
 
     async def _facts_for(self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy) -> ShownFacts:
         if not rules.known_facts:

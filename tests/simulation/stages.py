@@ -77,7 +77,7 @@ class SharedExtractions:
 
     def __init__(self, model: CachedChatModel, world: Any) -> None:
         self._model = model
-        self._sharer = CallSharer(model, TurnQuestions(_NoBackgrounds(), CATEGORIES, ()), world.now)
+        self._sharer = CallSharer(model, TurnQuestions(cast("Any", _NoBackgrounds()), CATEGORIES, ()), world.now)
         turns = 1 + world.load.seed % 2 * 3
         self._rules = EffectivePolicy(call_turns=turns, call_linger=world.load.seed % 3 * 0.2)
 
