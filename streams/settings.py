@@ -1,6 +1,7 @@
 """Settings of Kafka, the stages and the models; each is an environment variable, too."""
 
-from typing import Annotated, Final, Literal, Self
+from dataclasses import fields
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -12,7 +13,6 @@ from mnemolog.schemas.costs import DEFAULT_CURRENCY, ModelPrice, PriceTable
 from mnemolog.schemas.entities import ENTITY_TYPES, EntityType, SummaryLanguage
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import (
-    BACKGROUND_FIELDS,
     CALL_TOKENS,
     CALL_TURNS,
     CONFIRM_BELOW,
@@ -26,7 +26,6 @@ from mnemolog.schemas.policy import (
     KNOWN_TOKENS,
     RESEND_WINDOW,
     SUMMARY_CHANGES,
-    SUMMARY_FIELDS,
     SUMMARY_TOKENS,
     CallLinger,
     CallTokens,
@@ -39,10 +38,6 @@ from mnemolog.schemas.policy import (
 from mnemolog.schemas.turn import ShownAge, ShownCount, ShownTimeout, ShownTokens
 
 ProviderName = Literal["offline", "openai"]
-
-
-_READ_BY_MODELS: Final = ("known_entities", "known_facts")
-"""What the offline rules are not shown."""
 
 
 def _with_known_categories(categories: tuple[str, ...]) -> tuple[str, ...]:
@@ -317,22 +312,11 @@ class StreamsSettings(PostgresSettings):
 
 def default_rules(settings: StreamsSettings) -> EffectivePolicy:
     """The rules where no policy is set."""
-    return EffectivePolicy(
-        add_only=settings.add_only,
-        confidence=settings.confidence_preset,
-        confirm_below=settings.confirm_below,
-        resend_window=settings.resend_window,
-        high_risk=settings.high_risk,
-        single_valued=settings.single_valued_keys,
-        min_importance=settings.min_importance,
-        **{name: getattr(settings, name) for name in BACKGROUND_FIELDS if name not in _READ_BY_MODELS},
-        known_entities=settings.known_entities if settings.provider != "offline" else 0,
-        known_facts=settings.known_facts if settings.provider != "offline" else 0,
-        call_turns=settings.call_turns if settings.provider != "offline" else 1,
-        call_tokens=settings.call_tokens,
-        call_linger=settings.call_linger,
-        **{name: getattr(settings, name) for name in SUMMARY_FIELDS},
-    )
+    names = [rule.name for rule in fields(EffectivePolicy) if rule.name in StreamsSettings.model_fields]
+    rules = {name: getattr(settings, name) for name in names}
+    if settings.provider == "offline":  # the rules are shown nothing of what is known, and take one turn at a time
+        rules |= {"known_entities": 0, "known_facts": 0, "call_turns": 1}
+    return EffectivePolicy(confidence=settings.confidence_preset, single_valued=settings.single_valued_keys, **rules)
 
 
 def asks_about_names(settings: StreamsSettings) -> bool:

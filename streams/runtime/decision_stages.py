@@ -3,14 +3,11 @@
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import cached_property
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from mnemolog.projections.database import Pool
 from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.stores.facts import (
-    CandidateFinder,
-    FactStore,
-)
+from mnemolog.projections.stores.facts import CandidateFinder, FactStore
 from mnemolog.projections.stores.turns import Journal, LimitReservations, PolicyStore, ReplyStore
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
@@ -26,10 +23,10 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.background import TIE_HEADS
-from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
+from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.settings import StreamsSettings, asks_about_names
 from mnemolog.streams.stages.background import BackgroundReader
 from mnemolog.streams.stages.effective_settings import EffectiveSettings
@@ -46,17 +43,6 @@ MAX_COMMIT_BYTES: Final = MEMORY_EVENTS.max_message_bytes - 32 * 1024
 
 I = TypeVar("I", bound=StageInput)  # noqa: E741 -- the usual name of an input
 E = TypeVar("E", bound=Envelope)
-
-
-class Models(Protocol):
-    """The chat models that extract and resolve, and the embedder."""
-
-    @property
-    def chat(self) -> SourceChatModel: ...
-    @property
-    def resolver(self) -> SourceChatModel: ...
-    @property
-    def embedder(self) -> SourceEmbedder: ...
 
 
 async def _is_projected(_owner: str, _partition: int) -> None:
@@ -77,7 +63,7 @@ class DecisionStages:
     def __init__(
         self,
         pool: Pool,
-        models: Models,
+        models: StageModels,
         settings: StreamsSettings,
         *,
         clock: Callable[[], datetime],
@@ -153,7 +139,7 @@ class DecisionStages:
                     turn_decider=decider,
                     max_commit_bytes=MAX_COMMIT_BYTES // 2,
                 ),
-                summarise=EntitySummariser(entities, entities, self._models.chat, self._limits.precheck),
+                summarise=EntitySummariser(entities, self._models.chat, self._limits.precheck),
                 publish=publish,
                 due_summaries=DueSummaries(entities, publish),
             ),

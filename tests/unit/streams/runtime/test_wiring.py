@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -16,7 +16,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.runtime import read_your_writes
-from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
+from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.worker import ALL_STAGES, CHAINABLE, StageFactory
 from mnemolog.streams.settings import StreamsSettings
@@ -70,10 +70,12 @@ def log() -> LogEnds:
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch, log: LogEnds) -> Any:
     monkeypatch.setattr(read_your_writes, "RECHECK_SECONDS", 3600)
-    models = SimpleNamespace(build_for=lambda _: None, chat=None, resolver=None, embedder=SimpleNamespace(model="m"))
+    models: Any = SimpleNamespace(
+        build_for=lambda _: None, chat=None, resolver=None, embedder=SimpleNamespace(model="m")
+    )
     unused: Any = None
     tables: Any = CommittedTables()
-    stages = DecisionStages(unused, cast("Models", models), StreamsSettings(), clock=lambda: NOON, finder=tables)
+    stages = DecisionStages(unused, models, StreamsSettings(), clock=lambda: NOON, finder=tables)
     projector = SimpleNamespace(next_offsets=nothing)
     return SimpleNamespace(
         stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing), projector=projector
