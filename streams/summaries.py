@@ -60,7 +60,19 @@ class EntitySummariser:
         if rules.entity_summary == "off" and not payload.by_policy:
             return _refused("summaries_off", "no policy allows summaries here: set entity_summary")
         try:
-            entity = await self._entity(envelope, envelope.scope, payload, now)
+            command = CommandContext(
+                owner=envelope.owner,
+                source_id=envelope.source_id,
+                scope=envelope.scope,
+                issued_at=envelope.occurred_at,
+                now=now,
+                actor=envelope.actor,
+            )
+            known = await self.entities.entities([payload.entity_id])
+            names = NameContext(owner=envelope.owner, source_id=envelope.source_id, user_names=())
+            context = EntityContext(command=command, known=known, registry=EntityRegistry([]), names=names)
+            context.require(payload.entity_id)
+            entity = known[payload.entity_id]
         except CommandRefusedError as refusal:
             return _refused(refusal.reason, refusal.detail)
         source = await self.entities.summary_source(entity.entity_id, at=now, limit=MAX_SUMMARISED)
@@ -124,23 +136,6 @@ class EntitySummariser:
             output_tokens=step.output_tokens,
         )
         return CommandOutcome(result=CommandResult(outcome="done", entity_changes=(summarised,)), step=step)
-
-    async def _entity(
-        self, envelope: MatchedFacts, scope: Scope, payload: SummariseEntity, now: datetime
-    ) -> StoredEntity:
-        """The entity of the command. Raises `CommandRefusedError`."""
-        command = CommandContext(
-            owner=envelope.owner,
-            source_id=envelope.source_id,
-            scope=scope,
-            issued_at=envelope.occurred_at,
-            now=now,
-            actor=envelope.actor,
-        )
-        known = await self.entities.entities([payload.entity_id])
-        names = NameContext(owner=envelope.owner, source_id=envelope.source_id, user_names=())
-        EntityContext(command=command, known=known, registry=EntityRegistry([]), names=names).require(payload.entity_id)
-        return known[payload.entity_id]
 
 
 def _names_in(facts: Sequence[SummaryFact], entity: StoredEntity) -> list[str]:

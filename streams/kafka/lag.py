@@ -130,28 +130,23 @@ class BacklogReader:
     async def _read(self, admin: Any, consumer: Any) -> list[PartitionBacklog]:
         found = []
         for stage, unread in (await unread_offsets(admin, consumer, self._prefix)).items():
-            await self._look_up(
-                consumer, stage, {place: start for place, (start, end) in unread.items() if start < end}
-            )
+            wanted = {
+                place: start
+                for place, (start, end) in unread.items()
+                if start < end and self._times.get((stage, place), (-1,))[0] != start
+            }
+            if wanted:
+                consumer.assign(list(wanted))
+                for place, start in wanted.items():
+                    consumer.seek(place, start)
+                for place, start in wanted.items():
+                    record = await consumer.getone(place)
+                    self.fetched += 1
+                    self._times[stage, place] = (start, datetime.fromtimestamp(record.timestamp / 1000, UTC))
+                consumer.unsubscribe()  # it would go on fetching
             for place, (start, end) in unread.items():
                 _, oldest_at = self._times.get((stage, place), (0, None)) if start < end else (0, None)
                 found.append(
                     PartitionBacklog(stage=stage, partition=place.partition, records=end - start, oldest_at=oldest_at)
                 )
         return found
-
-    async def _look_up(self, consumer: Any, stage: str, unread: Mapping[TopicPartition, int]) -> None:
-        """Learn the times of these records, of which one stands at or after each of the offsets."""
-        wanted = {
-            place: offset for place, offset in unread.items() if self._times.get((stage, place), (-1,))[0] != offset
-        }
-        if not wanted:
-            return
-        consumer.assign(list(wanted))
-        for place, offset in wanted.items():
-            consumer.seek(place, offset)
-        for place, offset in wanted.items():
-            record = await consumer.getone(place)
-            self.fetched += 1
-            self._times[stage, place] = (offset, datetime.fromtimestamp(record.timestamp / 1000, UTC))
-        consumer.unsubscribe()  # it would go on fetching

@@ -100,13 +100,15 @@ async def append_lost_commits(
     try:
         await producer.start()
         for loss in losses:
-            next_offset = loss.log_end
-            async for batch in _batches(_missing_records(loss, log, tables)):
+            next_offset, records = loss.log_end, _missing_records(loss, log, tables)
+            while True:
                 sent = []
-                for record in batch:
+                while len(sent) < BATCH and (record := await anext(records, None)) is not None:
                     commit = parse_commit(record.value)  # what is no commit was written by others, without a trace
                     key = commit.key if isinstance(commit, Commit) else None
                     sent.append(await producer.send(topic, key=key, value=record.value, partition=loss.partition))
+                if not sent:
+                    break
                 for place in await asyncio.gather(*sent):
                     if place.offset != next_offset:
                         raise LogNotRestored(
@@ -114,7 +116,7 @@ async def append_lost_commits(
                             "next: something else writes to it. Stop all workers, then start this command again"
                         )
                     next_offset += 1
-                on_appended(len(batch))
+                on_appended(len(sent))
             await _verify(loss, log, tables)
     finally:
         await producer.stop()
@@ -139,17 +141,6 @@ async def _missing_records(loss: PartitionLoss, log: LogSource, tables: LogSourc
 
 async def _digests(log: LogSource, partition: int, start: int, stop: int) -> frozenset[bytes]:
     return frozenset([hashlib.sha256(record.value).digest() async for record in log.read(partition, start, stop)])
-
-
-async def _batches(records: AsyncIterator[LogRecord]) -> AsyncIterator[list[LogRecord]]:
-    batch: list[LogRecord] = []
-    async for record in records:
-        batch.append(record)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 async def _verify(loss: PartitionLoss, log: LogSource, tables: LogSource) -> None:

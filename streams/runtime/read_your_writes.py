@@ -46,7 +46,8 @@ class ProjectionNotices:
 
         Raises `psycopg.OperationalError` when the connection is lost.
         """
-        async with await self._connect("mnemolog-notices") as connection:
+        settings = connection_settings(self.postgres, application_name="mnemolog-notices")
+        async with await AsyncConnection.connect(self.postgres, autocommit=True, **settings) as connection:
             fault = await self._fault(connection)
             if fault is None:
                 self._is_deaf = False
@@ -70,7 +71,8 @@ class ProjectionNotices:
         """
         try:
             await connection.execute(_LISTEN)
-            async with await self._connect("mnemolog-notices-proof") as other:
+            settings = connection_settings(self.postgres, application_name="mnemolog-notices-proof")
+            async with await AsyncConnection.connect(self.postgres, autocommit=True, **settings) as other:
                 await other.execute(_NOTIFY, (NOTICE_CHANNEL, _PROOF))
         except OperationalError:
             raise
@@ -80,10 +82,6 @@ class ProjectionNotices:
             if notice.payload == _PROOF:
                 return None
         return f"LISTEN works and nothing arrives within {self.proof_seconds:g} s, as behind a pooler of transactions"
-
-    async def _connect(self, name: str) -> AsyncConnection[Any]:
-        settings = connection_settings(self.postgres, application_name=name)
-        return await AsyncConnection.connect(self.postgres, autocommit=True, **settings)
 
 
 async def _wait_for_data(connection: AsyncConnection[Any]) -> None:

@@ -311,7 +311,8 @@ class StageFactory:
         following: KeyedWindow | None = None
         for stage in reversed(chain):
             definition = self._definition(stage, sender, partial(windows.__getitem__, stage))
-            definition = definition if following is None else replace(definition, topic=None)
+            if following is not None:
+                definition = replace(definition, topic=None)
             following = windows[stage] = KeyedWindow(
                 StageProcessor(definition, sender, dead_letters, seen, self._budgets),
                 max_in_flight=self._settings.max_in_flight,
@@ -323,31 +324,32 @@ class StageFactory:
     def _definition(
         self, stage: Stage, sender: Sender, own_window: Callable[[], KeyedWindow]
     ) -> StageDefinition[Any, Any]:
-        stages, prefix = self._shared.stages, self._settings.topic_prefix
+        shared = self._shared
+        define: Callable[..., StageDefinition[Any, Any]] = partial(StageDefinition, stage=stage)
+        topics = {"extract": EXTRACTED_FACTS, "embed": EMBEDDED_FACTS, "match": MATCHED_FACTS, "resolve": MEMORY_EVENTS}
+        topic = topic_name(topics[stage], self._settings.topic_prefix)
         match stage:
             case "extract":
-                return self._extract(sender, own_window)
+                return self._extract(topic, sender, own_window)
             case "embed":
-                return StageDefinition(
-                    stage=stage,
-                    topic=topic_name(EMBEDDED_FACTS, prefix),
-                    read=envelope_reader(ExtractedFacts),
-                    work=stages.embed,
-                    finish=ended_envelope(EmbeddedFacts),
-                )
+                read, finish = envelope_reader(ExtractedFacts), ended_envelope(EmbeddedFacts)
+                return define(topic=topic, read=read, work=shared.stages.embed, finish=finish)
             case "match":
-                return StageDefinition(
-                    stage=stage,
-                    topic=topic_name(MATCHED_FACTS, prefix),
-                    read=envelope_reader(EmbeddedFacts),
-                    work=stages.match,
-                    finish=ended_envelope(MatchedFacts),
-                )
-            case "resolve":
-                return self._resolve(sender, own_window)
-        raise ValueError(f"{stage} works on batches")
+                read, finish = envelope_reader(EmbeddedFacts), ended_envelope(MatchedFacts)
+                return define(topic=topic, read=read, work=shared.stages.match, finish=finish)
+        end_offset = checked_end(shared.projector, shared.kafka_log)
+        writes = ReadYourWrites(shared.watermark, end_offset, lambda: own_window().epoch)
+        publish = partial(publish_command, self._settings, sender)
+        resolver = shared.stages.build_resolver(writes.wait_until_projected, publish)
+        return define(
+            topic=topic,
+            read=envelope_reader(MatchedFacts),
+            work=resolver,
+            finish=resolver.finish,
+            on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
+        )
 
-    def _extract(self, sender: Sender, own_window: Callable[[], KeyedWindow]) -> StageDefinition[Any, Any]:
+    def _extract(self, topic: str, sender: Sender, own_window: Callable[[], KeyedWindow]) -> StageDefinition[Any, Any]:
         settings, stages = self._settings, self._shared.stages
         read = partial(parse_source, max_bytes=settings.max_turn_bytes, command_token=settings.command_token)
 
@@ -360,30 +362,15 @@ class StageFactory:
 
             return await stages.extract(source, record, waiting_turns)
 
-        topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+        turns = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
         return StageDefinition(
             stage="extract",
-            topic=topic_name(EXTRACTED_FACTS, settings.topic_prefix),
+            topic=topic,
             read=read,
-            work=rekeying(extract, sender, topic=topic, partitions=settings.partitions),
+            work=rekeying(extract, sender, topic=turns, partitions=settings.partitions),
             finish=ended_envelope(ExtractedFacts),
             shows_health=has_asked_model,
             before_retry=stages.forget_replies,
-        )
-
-    def _resolve(self, sender: Sender, own_window: Callable[[], KeyedWindow]) -> StageDefinition[Any, Any]:
-        shared = self._shared
-        end_offset = checked_end(shared.projector, shared.kafka_log)
-        writes = ReadYourWrites(shared.watermark, end_offset, lambda: own_window().epoch)
-        publish = partial(publish_command, self._settings, sender)
-        resolver = shared.stages.build_resolver(writes.wait_until_projected, publish)
-        return StageDefinition(
-            stage="resolve",
-            topic=topic_name(MEMORY_EVENTS, self._settings.topic_prefix),
-            read=envelope_reader(MatchedFacts),
-            work=resolver,
-            finish=resolver.finish,
-            on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
         )
 
 

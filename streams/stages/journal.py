@@ -20,18 +20,13 @@ class JournalStage:
 
     async def __call__(self, records: Sequence[KafkaRecord]) -> None:
         started = perf_counter()
-        await self.journal.record([self._entry(record) for record in records if source_kind(record.value) == "turn"])
+        entries = []
+        for record in records:
+            if source_kind(record.value) != "turn":
+                continue
+            at = datetime.fromtimestamp(record.timestamp, UTC)
+            parsed = parse_turn(record.value, position=record.position, max_bytes=self.max_bytes, published_at=at)
+            place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+            entries.append(JournalEntry(parsed=parsed, **place, published_at=at, value=record.value))
+        await self.journal.record(entries)
         metrics.STAGE_SECONDS.labels(stage="journal").observe(perf_counter() - started)
-
-    def _entry(self, record: KafkaRecord) -> JournalEntry:
-        published_at = datetime.fromtimestamp(record.timestamp, UTC)
-        return JournalEntry(
-            parsed=parse_turn(
-                record.value, position=record.position, max_bytes=self.max_bytes, published_at=published_at
-            ),
-            topic=record.topic,
-            partition=record.partition,
-            offset=record.offset,
-            published_at=published_at,
-            value=record.value,
-        )

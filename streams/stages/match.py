@@ -7,7 +7,7 @@ from typing import Final
 
 from mnemolog.projections.stores.facts import CandidateFinder, CandidateRequest
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
-from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import EmbeddedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -65,25 +65,20 @@ class MatchStage:
         found = await self.finder.find(
             CandidateRequest(scope=scope, queries=wanted, at=envelope.occurred_at, speaker=speaker)
         )
-        names = found.user_names
-        matched = tuple(
-            MatchedFact(fact=_with_speaker(fact.fact, speaker, names), vector=fact.vector, candidates=candidates)
-            for fact, candidates in zip(facts, found.candidates, strict=True)
-        )
+        names, matched = found.user_names, []
+        for one, candidates in zip(facts, found.candidates, strict=True):
+            fact, subject = one.fact, subject_in_turn(one.fact.subject, speaker, names)
+            if subject != fact.subject:  # "the user" in the words of somebody else is that speaker
+                fact = fact.model_copy(update={"subject": subject})
+            matched.append(MatchedFact(fact=fact, vector=one.vector, candidates=candidates))
         return next_envelope(
             MatchedFacts,
             envelope,
-            facts=matched,
+            facts=tuple(matched),
             name_vectors=envelope.name_vectors,
             scope_version=found.scope_version,
             user_names=names,
         )
-
-
-def _with_speaker(fact: ExtractedFact, speaker: str | None, user_names: Sequence[str]) -> ExtractedFact:
-    """The fact about whom it is really about: "the user" in the words of somebody else is that speaker."""
-    subject = subject_in_turn(fact.subject, speaker, user_names)
-    return fact if subject == fact.subject else fact.model_copy(update={"subject": subject})
 
 
 def _without_candidates(facts: Sequence[EmbeddedFact]) -> tuple[MatchedFact, ...]:
