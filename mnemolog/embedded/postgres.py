@@ -66,12 +66,18 @@ async def start_postgres(plan: PostgresPlan, started: StartedCallback) -> None:
 
     Makes the cluster on the first start. Raises ServerFailedError with the end of the log.
     """
+    import psutil  # noqa: PLC0415 - an optional extra
+
     binaries = install_folder() / "bin"
     account = _account(plan.folder)
     _prepare(plan.folder, binaries, account)
     if not plan.data.exists():
         await _init_cluster(plan, binaries, account)
-    _remove_recycled_pid_file(plan.data)
+    # Postgres itself clears the pid file of a dead server, but refuses to start over the number of a living process.
+    with suppress(FileNotFoundError, psutil.NoSuchProcess):
+        pid_file = plan.data / "postmaster.pid"
+        if "postgres" not in psutil.Process(int(pid_file.read_text().split("\n", 1)[0])).name():
+            pid_file.unlink()
     settings = {
         "port": str(plan.port),
         "listen_addresses": LOOPBACK,
@@ -164,17 +170,3 @@ def _prepare(folder: Path, binaries: Path, account: Account) -> None:
             if not mode & 0o001:
                 log.warning("folder_made_traversable", folder=str(parent))
                 parent.chmod((mode & 0o7777) | 0o001)
-
-
-def _remove_recycled_pid_file(data: Path) -> None:
-    """Remove a killed server's pid file when its number now belongs to a process that is not Postgres.
-
-    Postgres itself clears the file of a dead process, but refuses to start over the number of a living one.
-    """
-    import psutil  # noqa: PLC0415 - an optional extra
-
-    pid_file = data / "postmaster.pid"
-    with suppress(FileNotFoundError, psutil.NoSuchProcess):
-        process = psutil.Process(int(pid_file.read_text().split("\n", 1)[0]))
-        if "postgres" not in process.name():
-            pid_file.unlink()
