@@ -10,6 +10,7 @@ from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.entities import MAX_NAME_VECTORS, NameVector
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
+from mnemolog.schemas.ids import attempt_source
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Origin, Step
 from mnemolog.schemas.scope import Scope
@@ -104,13 +105,19 @@ class EmbeddedFacts(Envelope):
 class MatchedFacts(Envelope):
     """`scope_version` is the version of the scope that the candidates were looked up in.
 
-    `user_names` are the names of the user that were known then.
+    `user_names` are the names of the user that were known then. `attempt` is which commit of its source this becomes.
     """
 
     facts: tuple[MatchedFact, ...] = ()
     name_vectors: _NameVectors = ()
     scope_version: Count = 0
     user_names: tuple[Text, ...] = ()
+    attempt: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda attempt: attempt == 1)
+
+    @property
+    def id_source(self) -> str:
+        """The source id that ids of facts, events and entities are derived from."""
+        return attempt_source(self.source_id, self.attempt)
 
 
 def split_envelope(data: bytes) -> tuple[bytes, bytes]:

@@ -58,5 +58,13 @@ def follow_up_id(source_id: str) -> str:
     return f"{FOLLOW_UP_PREFIX}{_derive('promote', '', source_id, 0).hex}"
 
 
+def attempt_source(source_id: str, attempt: int) -> str:
+    """The source id that the ids of a later attempt are derived from: the first one may have stored raw facts.
+
+    No source has such an id, for an id holds no NUL.
+    """
+    return source_id if attempt == 1 else f"{source_id}\0{attempt}"
+
+
 def _derive(kind: str, owner: str, source_id: str, ordinal: int) -> UUID:
     return uuid5(_NAMESPACE, orjson.dumps([kind, owner, source_id, ordinal]).decode())

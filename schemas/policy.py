@@ -33,6 +33,8 @@ PROFILE_EVERY: Final = 5
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day"]
 WhenSpent = Literal["reject", "raw"]
 """What becomes of a turn when a budget of the day is spent: it is rejected, or stored as it is."""
+WhenUnread = Literal["dead_letter", "raw"]
+"""What becomes of a turn that no model could read: nothing but a dead letter, or its messages as raw facts as well."""
 BUDGETS: Final[frozenset[LimitName]] = frozenset({"tokens_per_day", "cost_per_day"})
 """The limits on what models take in a day; `WhenSpent` is about them."""
 CallTurns = Annotated[int, Field(ge=1, le=100)]
@@ -160,6 +162,7 @@ class Policy(Record):
     publish_profile: ProfilePublishing | None = Field(default=None, exclude_if=_is_unset)
     profile_every: Annotated[int | None, Field(ge=1, le=1000)] = Field(default=None, exclude_if=_is_unset)
     when_spent: WhenSpent | None = Field(default=None, exclude_if=_is_unset)
+    when_unread: WhenUnread | None = Field(default=None, exclude_if=_is_unset)
     instructions: Instructions | None = Field(default=None, exclude_if=_is_unset)
     conversation_messages: ShownCount | None = Field(default=None, exclude_if=_is_unset)
     conversation_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
@@ -193,6 +196,7 @@ class EffectivePolicy:
     publish_profile: ProfilePublishing = "at_once"
     profile_every: int = PROFILE_EVERY
     when_spent: WhenSpent = "reject"
+    when_unread: WhenUnread = "dead_letter"
     instructions: Instructions | None = None
     conversation_messages: int = CONVERSATION_MESSAGES
     conversation_tokens: int = CONVERSATION_TOKENS
@@ -248,7 +252,7 @@ class EffectivePolicy:
 
 POLICY_FIELDS: Final = (
     *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
-    *("publish_profile", "profile_every", "when_spent"),
+    *("publish_profile", "profile_every", "when_spent", "when_unread"),
     *BACKGROUND_FIELDS,
     *CALL_FIELDS,
     *SUMMARY_FIELDS,

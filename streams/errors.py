@@ -7,6 +7,7 @@ from typing import Literal
 
 from mnemolog.schemas.envelopes import MAX_DETAIL, End
 from mnemolog.schemas.errors import MnemologError
+from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.provenance import Step
 
 
@@ -107,8 +108,10 @@ class SourceEndedError(StreamsError):
     """This source cannot go on, others can: its bytes go to the dead letters and its end to the log.
 
     `step` is what the stage has spent on it. `possibly_systemic` marks what may be no fault of this source: a model
-    whose replies are never valid is the wrong one.
+    whose replies are never valid is the wrong one. `raw_facts` are stored for want of better ones.
     """
+
+    raw_facts: tuple[ExtractedFact, ...] = ()
 
     def __init__(
         self,

@@ -267,6 +267,10 @@ def set_policy(
         Literal["reject", "raw"] | None,
         _option("what becomes of a turn when tokens or money of the day are spent; `reject` unless given"),
     ] = None,
+    when_unread: Annotated[
+        Literal["dead_letter", "raw"] | None,
+        _option("what becomes of a turn that no model could read; `dead_letter` unless given"),
+    ] = None,
     instructions: Annotated[
         Path | None,
         typer.Option(help="a JSON file with instructions for the extraction", exists=True, dir_okay=False),

@@ -225,8 +225,8 @@ ORDER BY found.place, found.similarity DESC, f.fact_id;
 
 -- name: source_statuses
 -- Per source, in the order in which they were asked for: how often it was committed and how the last time ended, how
--- many commits with events or a speaker its scope has seen, when the last of its facts ended, and the policies of its
--- tenant and of its scope.
+-- many commits with events or a speaker its scope has seen, when the last of its facts ended, the facts that
+-- it has itself, and the policies of its tenant and of its scope.
 SELECT
     coalesce((
         SELECT scopes.version FROM scopes
@@ -246,6 +246,11 @@ SELECT
         ORDER BY facts.true_to DESC
         LIMIT 1
     ) AS last_end,
+    CASE WHEN last.attempt IS NULL OR (last.limit_hit IS NULL AND last.outcome <> 'failed') THEN '{{}}' ELSE ARRAY(
+        SELECT facts.fact_id FROM facts
+        WHERE facts.owner = asked.owner AND facts.source_id = asked.source_id
+        ORDER BY facts.fact_id
+    ) END AS fact_ids,
     {asked_policies}
 FROM unnest(
     %(owner)s::text [], %(source_id)s::text [], {{scope_arrays}}

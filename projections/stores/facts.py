@@ -82,6 +82,7 @@ class SourceStatus:
     `attempt` counts the commits of the source; the last one was made of the record at `origin`, and may be followed by
     another where it is `retryable`. `scope_version` counts the commits of the scope with events or a speaker,
     `latest_end` is the latest time at which one of its facts ceased to be true, `policies` are those that hold for it.
+    `fact_ids` are the facts that earlier attempts have stored.
     """
 
     scope_version: int
@@ -90,6 +91,7 @@ class SourceStatus:
     origin: Origin | None = None
     latest_end: datetime | None = None
     policies: StoredPolicies = NO_POLICIES
+    fact_ids: tuple[UUID, ...] = ()
 
     @property
     def committed(self) -> bool:
@@ -257,9 +259,10 @@ class CandidateFinder(Store):
                 origin=Origin(topic=topic, partition=partition, offset=offset) if attempt else None,
                 latest_end=latest_end,
                 policies=StoredPolicies.from_json(*policies),
+                fact_ids=tuple(fact_ids),
             )
-            for version, attempt, retryable, topic, partition, offset, latest_end, *policies in await self._rows(
-                "source_statuses", parameters
+            for version, attempt, retryable, topic, partition, offset, latest_end, fact_ids, *policies in (
+                await self._rows("source_statuses", parameters)
             )
         ]
 

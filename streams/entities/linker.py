@@ -160,7 +160,7 @@ def _context(envelope: MatchedFacts) -> NameContext:
     reader = next((step for step in envelope.steps if step.stage == "extract"), None)
     return NameContext(
         owner=envelope.owner,
-        source_id=envelope.source_id,
+        source_id=envelope.id_source,
         speaker=envelope.speaker,
         user_names=envelope.user_names,
         model=reader.model if reader else None,

@@ -249,7 +249,7 @@ def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[Matche
             if _may_conflict(fact, known, rules)
         ]
         facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *candidates)}))
-        fact_id = provisional_fact_id(envelope.owner, envelope.source_id, place)
+        fact_id = provisional_fact_id(envelope.owner, envelope.id_source, place)
         earlier.append((stated_candidate(matched, envelope, rules, fact_id=fact_id), matched.vector))
     return tuple(facts)
 

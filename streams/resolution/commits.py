@@ -9,14 +9,13 @@ from mnemolog.schemas.provenance import Provenance, Step, Thresholds
 
 _FROM_ENVELOPE: Final = (
     *("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor", "speaker"),
-    "metadata",
+    *("metadata", "attempt"),
 )
 
 
 def commit_of(
     envelope: MatchedFacts,
     *,
-    attempt: int,
     decided_at: datetime,
     step: Step | None = None,
     thresholds: Thresholds | None = None,
@@ -26,7 +25,6 @@ def commit_of(
     """The commit of a source that ended as the fields of `end` say; `step` is what its decision cost."""
     return Commit(
         **{name: getattr(envelope, name) for name in _FROM_ENVELOPE},
-        attempt=attempt,
         decided_at=decided_at,
         based_on=envelope.scope_version,
         provenance=Provenance(steps=(*envelope.steps, *([step] if step else [])), thresholds=thresholds),
@@ -35,8 +33,6 @@ def commit_of(
     )
 
 
-def end_commit(
-    envelope: MatchedFacts, end: End, *, attempt: int, decided_at: datetime, step: Step | None = None
-) -> Commit:
+def end_commit(envelope: MatchedFacts, end: End, *, decided_at: datetime, step: Step | None = None) -> Commit:
     """The commit of a source that came to its end without a decision."""
-    return commit_of(envelope, attempt=attempt, decided_at=decided_at, step=step, **dict(end))
+    return commit_of(envelope, decided_at=decided_at, step=step, **dict(end))

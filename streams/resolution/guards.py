@@ -20,7 +20,7 @@ from mnemolog.schemas.facts import (
 )
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
-from mnemolog.schemas.stored import PendingCase
+from mnemolog.schemas.stored import PendingCase, StoredFact
 from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, guard_against
 from mnemolog.streams.merges import fill_one_slot
 from mnemolog.streams.resolution.rules import TurnRules
@@ -139,6 +139,16 @@ def clear_repeated(known: Candidate, policy: EffectivePolicy) -> Cleared | None:
 def clear_own(fact_id: UUID, others: Cleared | None = None) -> Cleared:
     """The fact of a statement, which may always end itself, and what it is cleared to end with it."""
     return Cleared((fact_id, *(others.fact_ids if others else ())), key=_KEY)
+
+
+def clear_raw(raw: Iterable[StoredFact], *, is_immutable: bool) -> Cleared:
+    """The raw facts of a turn that end once it has been read.
+
+    One that was said again stays, for others rest on it, and so does a human's word, unless the whole turn
+    `is_immutable`.
+    """
+    replaced = (one for one in raw if one.is_open and one.state.mention_count == 1)
+    return Cleared((one.fact_id for one in replaced if is_immutable or one.authority != "human"), key=_KEY)
 
 
 def clear_held(

@@ -66,7 +66,7 @@ def split_later_ends(turn: MatchedFacts, rules: TurnRules) -> tuple[MatchedFacts
                 turn,
                 rules,
                 # A statement has an id for each end: in one reply, only one decision may end a known fact.
-                fact_id=provisional_fact_id(turn.owner, turn.source_id, len(turn.facts) + len(ends)),
+                fact_id=provisional_fact_id(turn.owner, turn.id_source, len(turn.facts) + len(ends)),
                 authority=own_authority if matched.original is None else matched.original.authority,
                 subject_relation=known.subject_relation,
             )

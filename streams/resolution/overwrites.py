@@ -273,7 +273,7 @@ class HeldOverwriteCloser:
         without_targets = _without_targets({**challenges, **own}, ended, events)
         rejections = [
             PendingRejected(
-                event_id=ids.event_id(envelope.owner, envelope.source_id, ordinal),
+                event_id=ids.event_id(envelope.owner, envelope.id_source, ordinal),
                 ordinal=ordinal,
                 decision=Decision(by="policy", reason="everything that it challenged has ended"),
                 target=pending,

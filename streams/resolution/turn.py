@@ -78,7 +78,7 @@ def number_turn(
     possible_subjects = {fact_id for name in asked_names for twin in name.twins for fact_id in twin.subject_of}
     # The model may find that a twin is whom a new fact is about.
     asked = [one if one.known else _without_twins(one, possible_subjects) for one in questions]
-    just_said = {provisional_fact_id(envelope.owner, envelope.source_id, place) for place in range(len(envelope.facts))}
+    just_said = {provisional_fact_id(envelope.owner, envelope.id_source, place) for place in range(len(envelope.facts))}
     just_said |= {one.candidates[0].fact_id for one in questions if one.known is not None and one.place is not None}
     said_at = max((matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at)
     numbered = number_questions(asked, said_at=said_at, just_said=frozenset(just_said), user_names=envelope.user_names)
@@ -312,7 +312,7 @@ class TurnDecider:
                     newer[known.fact_id] = None
         return DecisionContext(
             owner=turn.owner,
-            source_id=turn.source_id,
+            source_id=turn.id_source,
             occurred_at=turn.occurred_at,
             speaker=turn.speaker,
             rules=rules,

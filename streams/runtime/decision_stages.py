@@ -179,4 +179,4 @@ async def _run(
     try:
         return await work(stage_input, record)
     except SourceEndedError as error:
-        return ended_envelope(output)(stage_input, error.end, error.step)
+        return ended_envelope(output)(stage_input, error)

@@ -32,7 +32,7 @@ class EmbedStage:
 
     async def __call__(self, received: ReceivedEnvelope[ExtractedFacts], record: KafkaRecord) -> EmbeddedFacts:  # noqa: ARG002 -- a stage's signature
         envelope = received.require_valid()
-        if envelope.end is not None:
+        if envelope.end is not None and not envelope.facts:
             return next_envelope(EmbeddedFacts, envelope)
         names: dict[str, str] = {}  # those that get vectors, by their keys
         if envelope.source_kind == "turn" and self.thresholds_for(self.embedder.model, envelope.overrides).name_twin:

@@ -199,7 +199,12 @@ class ExtractStage:
             return (), Step(stage="extract", milliseconds=0)
         is_outdated = self._sharer.is_outdated(placed, rules)
         question = await self._sharer.question_of(placed, rules, waiting_turns)
-        answer = await self._ask(question)
+        try:
+            answer = await self._ask(question)
+        except SourceEndedError as error:
+            if rules.when_unread == "raw":
+                error.raw_facts, _ = withhold(raw_facts(turn), (), instructions)
+            raise
         facts, echoes = drop_recalled_echoes(answer.value, turn)
         if turn.valid_until is not None:  # a fact that names no end of its own has the turn's
             facts = tuple(

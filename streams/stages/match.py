@@ -34,7 +34,7 @@ class MatchStage:
 
     async def __call__(self, received: ReceivedEnvelope[EmbeddedFacts], record: KafkaRecord) -> MatchedFacts:  # noqa: ARG002 -- a stage's signature
         envelope = received.require_valid()
-        if envelope.end is not None or envelope.scope is None:
+        if envelope.scope is None or (envelope.end is not None and not envelope.facts):
             return next_envelope(MatchedFacts, envelope)
         if envelope.source_kind == "command":
             return next_envelope(MatchedFacts, envelope, facts=_without_candidates(envelope.facts))

@@ -19,7 +19,7 @@ from mnemolog.schemas.command import Command, Import
 from mnemolog.schemas.envelopes import End, Envelope, ExtractedFacts
 from mnemolog.schemas.errors import InvalidRecordError
 from mnemolog.schemas.policy import LIMIT_ADVICE, EffectivePolicy, LimitHit
-from mnemolog.schemas.provenance import Origin, Stage, Step, Thresholds
+from mnemolog.schemas.provenance import Origin, Stage, Thresholds
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.streams import metrics
@@ -118,12 +118,13 @@ def next_envelope(kind: type[E], envelope: Envelope, **changes: Any) -> E:
     return kind(**(common | changes))
 
 
-def ended_envelope(kind: type[E]) -> Callable[[StageInput, End, Step | None], E]:
+def ended_envelope(kind: type[E]) -> Callable[[StageInput, SourceEndedError], E]:
     """Makes the output of a source that ends here: later stages pass it on to its commit."""
 
-    def finish(stage_input: StageInput, end: End, step: Step | None) -> E:
-        envelope = stage_input.envelope
-        return next_envelope(kind, envelope, end=end, steps=(*envelope.steps, *([step] if step else [])))
+    def finish(stage_input: StageInput, error: SourceEndedError) -> E:
+        envelope, step = stage_input.envelope, error.step
+        raw = {"facts": error.raw_facts, "infer": False} if error.raw_facts else {}
+        return next_envelope(kind, envelope, end=error.end, steps=(*envelope.steps, *([step] if step else [])), **raw)
 
     return finish
 
@@ -215,7 +216,7 @@ class StageDefinition(Generic[I, O]):
     topic: str | None
     read: Callable[[KafkaRecord], I]
     work: Callable[[I, KafkaRecord], Awaitable[O | None]]
-    finish: Callable[[I, End, Step | None], O]
+    finish: Callable[[I, SourceEndedError], O]
     on_sent: Callable[[O, RecordMetadata], None] = lambda _output, _sent: None
     shows_health: Callable[[O], bool] = lambda _output: True
     before_retry: Callable[[I], Awaitable[None]] | None = None
@@ -301,4 +302,4 @@ class StageProcessor(Generic[I, O]):
             tries=1 + (error.step.reprompts if error.step else 0),
             source_id=stage_input.envelope.source_id,
         )
-        return self.definition.finish(stage_input, error.end, error.step)
+        return self.definition.finish(stage_input, error)

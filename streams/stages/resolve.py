@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Final
+from uuid import UUID
 
 from mnemolog.projections.stores.facts import CandidateFinder, SourceStatus
 from mnemolog.schemas.admission import REFUSAL_REASONS
@@ -24,11 +25,13 @@ from mnemolog.streams.commands.entities import numbered
 from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.entities.linker import EntityLinker, unlinked_names
 from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_relations
+from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.commits import commit_of, end_commit
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import TurnDecider
+from mnemolog.streams.resolution.unread_turns import with_raw_facts, without_raw_candidates
 from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, WaitUntilProjected, limit_end
@@ -84,56 +87,62 @@ class ResolveStage:
         if status.committed and not _may_retry(status, envelope):
             metrics.ALREADY_COMMITTED.inc()
             return None
-        attempt = status.attempt + 1
         if status.committed:
-            self._attempts[envelope.origin.position] = attempt
+            self._attempts[envelope.origin.position] = status.attempt + 1
             if len(self._attempts) > MAX_REMEMBERED_ATTEMPTS:
                 del self._attempts[next(iter(self._attempts))]
-        envelope = received.require_valid()
+        envelope, version = received.require_valid(), status.scope_version
         rules = self.settings.rules_from(status.policies, envelope.overrides)
-        if envelope.facts and envelope.source_kind == "turn" and envelope.scope_version != status.scope_version:
+        if envelope.facts and envelope.source_kind == "turn" and envelope.scope_version != version:
             envelope = await self.turns.match_stage.with_candidates(envelope, rules)
-        else:
-            envelope = envelope.model_copy(update={"scope_version": status.scope_version})
-        commit = await self._decide(envelope, rules, attempt, latest_end=status.latest_end)
+            version = envelope.scope_version
+        envelope = envelope.model_copy(update={"scope_version": version, "attempt": status.attempt + 1})
+        commit = await self._decide(envelope, rules, latest_end=status.latest_end, stored=status.fact_ids)
         await self.commands.due_summaries(commit, rules)
         # Another attempt has to ask the models anew.
         if commit.retryable and commit.outcome == "failed" and commit.reason not in REFUSAL_REASONS:
             await self.forget_replies(envelope.owner, envelope.source_id)
         return commit
 
-    async def decide(self, envelope: MatchedFacts, *, attempt: int = 1) -> Commit:
+    async def decide(self, envelope: MatchedFacts) -> Commit:
         """What would be committed, by the candidates that `envelope` brings; nothing is waited for or sent."""
         rules = EffectivePolicy()
         if envelope.scope is not None:
             rules = await self.settings.rules_for(envelope.scope, envelope.overrides)
-        return await self._decide(envelope, rules, attempt, latest_end=_ANY_TIME)
+        return await self._decide(envelope, rules, latest_end=_ANY_TIME)
 
-    def finish(self, received: ReceivedEnvelope[MatchedFacts], end: End, step: Step | None) -> Commit:
+    def finish(self, received: ReceivedEnvelope[MatchedFacts], error: SourceEndedError) -> Commit:
         """The commit of a source that failed here, as the attempt that it was."""
         attempt = self._attempts.pop(received.envelope.origin.position, 1)
-        return self._end_commit(received.envelope, end, attempt, step)
+        return self._end_commit(received.envelope.model_copy(update={"attempt": attempt}), error.end, error.step)
 
     async def _decide(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, *, latest_end: datetime | None
+        self,
+        envelope: MatchedFacts,
+        rules: EffectivePolicy,
+        *,
+        latest_end: datetime | None,
+        stored: Sequence[UUID] = (),
     ) -> Commit:
-        if envelope.end is not None or envelope.scope is None:
+        """The commit of a source, of which an earlier attempt has `stored` raw facts."""
+        if (envelope.end is not None and (stored or not envelope.facts)) or envelope.scope is None:
             end = envelope.end or End(outcome="failed", reason="no_scope")
             if end.outcome == "no_facts":  # such a turn counts toward turns_per_minute
                 hit = await self._exceeded_limit(envelope, rules, (), envelope.steps)
                 end = limit_end(hit) if hit else end
-            return self._end_commit(envelope, end, attempt)
+            return self._end_commit(envelope, end)
         if envelope.source_kind == "command":
-            return await self._command_commit(envelope, rules, attempt, latest_end)
-        return await self._turn_commit(envelope, rules, attempt, latest_end)
+            return await self._command_commit(envelope, rules, latest_end)
+        return await self._turn_commit(envelope, rules, latest_end, stored)
 
     async def _turn_commit(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, latest_end: datetime | None
+        self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None, stored: Sequence[UUID]
     ) -> Commit:
         named = await self.turns.linker.find(envelope, [matched.fact for matched in envelope.facts])
         asks = self.turns.asks_about_names and envelope.infer and not rules.add_only
         names = await self.turns.linker.names_to_ask(named) if named and asks else None
-        envelope = await self.turns.candidates.add(envelope, named, rules)
+        raw = await self.turns.decider.lookups.facts(stored) if stored else {}
+        envelope = without_raw_candidates(await self.turns.candidates.add(envelope, named, rules), raw)
         envelope = with_subject_relations(envelope, named) if named else envelope
         thresholds, now = self.settings.thresholds_for(self.embedding_model, envelope.overrides), self.clock()
         decision = await self.turns.decider.decide(
@@ -149,25 +158,24 @@ class ResolveStage:
         metrics.REPROMPTS.labels(purpose="resolve").inc(decision.step.reprompts)
         metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in decision.events))
         named = named and named.answered(decision.answers)
-        events = await self.close_lapsed(envelope, decision.events, now)
+        events = await self.close_lapsed(envelope, with_raw_facts(envelope, decision.events, raw), now)
         named_events = await self.turns.linker.events_of_turn(envelope, named, events)
         step = decision.step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
-            return self._end_commit(envelope, limit_end(hit), attempt, step)
+            return self._end_commit(envelope, limit_end(hit), step)
+        end = {"outcome": "facts"} if events else {"outcome": "no_facts", "reason": "nothing_kept"}
         return commit_of(
             envelope,
-            attempt=attempt,
             decided_at=self.clock(),
             step=step,
             thresholds=thresholds,
-            outcome="facts" if events else "no_facts",
-            reason=None if events else "nothing_kept",
+            **(dict(envelope.end) if envelope.end is not None else end),
             events=events,
             entity_events=named_events,
         )
 
     async def _command_commit(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, attempt: int, latest_end: datetime | None
+        self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None
     ) -> Commit:
         started = perf_counter()
         done = await self._carry_out(envelope, rules, latest_end)
@@ -177,14 +185,13 @@ class ResolveStage:
         events = await self.close_lapsed(envelope, result.events, self.clock())
         step = done.step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)})
         if hit := done.limit or await self._exceeded_limit(envelope, rules, events, (step,)):
-            return self._end_commit(envelope, limit_end(hit), attempt, step)
+            return self._end_commit(envelope, limit_end(hit), step)
         if done.follow_up is not None:
             await self.commands.publish(done.follow_up)  # before the commit that names it: no crash loses it
         named = await self.turns.linker.events_of_command(envelope, events, done.named)
         changes = numbered(result.entity_changes, envelope, first=len(events) + len(named))
         return commit_of(
             envelope,
-            attempt=attempt,
             decided_at=self.clock(),
             step=step,
             thresholds=done.thresholds,
@@ -213,8 +220,8 @@ class ResolveStage:
         facts, tokens = added_facts(events, self.clock()), count_tokens(steps)
         return await self.limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens)
 
-    def _end_commit(self, envelope: MatchedFacts, end: End, attempt: int, step: Step | None = None) -> Commit:
-        return end_commit(envelope, end, attempt=attempt, decided_at=self.clock(), step=step)
+    def _end_commit(self, envelope: MatchedFacts, end: End, step: Step | None = None) -> Commit:
+        return end_commit(envelope, end, decided_at=self.clock(), step=step)
 
 
 def _may_retry(status: SourceStatus, envelope: MatchedFacts) -> bool:

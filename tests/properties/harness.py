@@ -208,4 +208,4 @@ async def _run(work: Callable[..., Any], output: type[Envelope], stage_input: An
     try:
         return await work(stage_input, record)
     except SourceEndedError as error:
-        return ended_envelope(output)(stage_input, error.end, error.step)
+        return ended_envelope(output)(stage_input, error)

@@ -116,3 +116,35 @@ async def test_a_turn_that_failed_is_asked_about_anew_when_it_is_published_again
     await noa.say(fact_json("Noa has a barn."))
     assert (await harness.memory.wait("noa-0", user_id="noa")).attempt == 2
     assert await noa.statuses() == {"Noa keeps goats.": "active", "Noa has a barn.": "active"}
+
+
+async def test_what_no_model_could_read_is_kept_as_it_was_said_until_it_can_be_read(harness: PipelineHarness) -> None:
+    """The policy says so. What was said again since then stays, for another turn rests on it."""
+    una, memory = harness.person("una", tenant="unread"), harness.memory
+    issued = await memory.admin.set_policy({"when_unread": "raw"}, tenant="unread")
+    assert (await memory.wait(issued.turn_id, tenant="unread")).success
+    sentences = ["Una keeps goats.", "Una has a barn.", "Una is happy."]
+    messages = [{"role": "user", "content": text} for text in sentences]
+
+    async def publish(attempt: int, reply: str) -> Result:
+        harness.model.extractions["unread"] = reply
+        await memory.add(messages, turn_id="unread", occurred_at=day(0), speaker="Una", **una.scope)
+        return await memory.wait("unread", user_id="una", tenant="unread", attempt=attempt)
+
+    failed = await publish(1, "Una hält Ziegen.")
+    assert (failed.status, [one.event for one in failed.changes]) == ("failed", ["fact_added"] * 3)
+    reason = "invalid_reply: no model could read the turn, so what was said is kept as it is"
+    assert {one.reason for one in failed.changes} == {reason}
+    decisions = await harness.rows("SELECT decided_by FROM memory_events WHERE source_id = 'unread' ORDER BY ordinal")
+    assert [row["decided_by"] for row in decisions if row["decided_by"]] == ["fallback"] * 3
+    assert await una.statuses() == dict.fromkeys(sentences, "active")
+    raw = await una.facts()
+    await una.say(fact_json("Una has a barn."))
+    again = await publish(2, "Immer noch nicht.")
+    assert (again.status, again.changes) == ("failed", ())
+    goats, happy = fact_json("Una keeps goats."), fact_json("Una feels happy.", excerpt="Una is happy.")
+    read = await publish(3, facts_reply(goats, happy))
+    assert (read.status, [one.event for one in read.changes]) == ("facts", ["fact_added"] * 2 + ["fact_retracted"])
+    facts = await memory.facts(user_id="una", tenant="unread")
+    assert [fact.text for fact in facts] == ["Una has a barn.", "Una keeps goats.", "Una feels happy."]
+    assert not {fact.id for fact in facts} & {raw["Una keeps goats."]["fact_id"], raw["Una is happy."]["fact_id"]}

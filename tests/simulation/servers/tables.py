@@ -143,9 +143,9 @@ def _source_status(tables: Tables, asked: Mapping[str, Any], process: str) -> tu
     tables.status_reads.append(read)
     version = tables.scope_versions.get(_scope(asked), 0)
     if last is None:
-        return (version, 0, False, None, None, None, None, None, None)
+        return (version, 0, False, None, None, None, None, (), None, None)
     origin = last.origin
-    return (version, last.attempt, last.retryable, origin.topic, origin.partition, origin.offset, None, None, None)
+    return (version, last.attempt, last.retryable, origin.topic, origin.partition, origin.offset, None, (), None, None)
 
 
 def _find_candidates(tables: Tables, asked: Mapping[str, Any], _: str) -> Rows:

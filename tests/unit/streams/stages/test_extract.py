@@ -1,6 +1,7 @@
 """The stage `extract` with a scripted model: facts, refusals, commands, limits, moods, what is shown beside a turn."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,8 @@ from pydantic import SecretStr
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.command import Command, CommandPayload, Delete, DeleteAll, Edit, Reject, Undo, Update
 from mnemolog.schemas.envelopes import ExtractedFacts
-from mnemolog.schemas.policy import EffectivePolicy, LimitHit, LimitName, Limits, WhenSpent
+from mnemolog.schemas.instructions import ForbiddenTopic, Instructions
+from mnemolog.schemas.policy import EffectivePolicy, LimitHit, LimitName, Limits, WhenSpent, WhenUnread
 from mnemolog.schemas.provenance import Mood, Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import Background, EarlierMessage, SharedCall, ShownFact
@@ -116,6 +118,20 @@ async def test_a_refused_prompt_ends_the_turn_which_tells_what_the_reply_before_
         assert (step and step.notes) == notes
     assert step is not None
     assert (step.llm_calls, step.input_tokens, step.output_tokens) == (1, 10, 2)
+
+
+@pytest.mark.parametrize(("when_unread", "kept"), [("dead_letter", []), ("raw", ["I live in Berlin."])])
+@pytest.mark.parametrize("replies", [("nonsense", "{}"), (PromptRefusedError("content_filter", "no"),)])
+async def test_a_turn_that_no_model_could_read_brings_what_was_said_if_the_policy_says_so(
+    replies: Sequence[str | PromptRefusedError], when_unread: WhenUnread, kept: Sequence[str]
+) -> None:
+    topic = ForbiddenTopic(name="money", words=("salary",))
+    rules = EffectivePolicy(when_unread=when_unread, instructions=Instructions(never_store=(topic,)))
+    said = tuple(Message(role="user", content=text) for text in ("I live in Berlin.", "My salary is high."))
+    with pytest.raises(SourceEndedError) as failure:
+        await extracted(ScriptedModel(*replies), turn(messages=said), rules=rules)
+    assert failure.value.end.outcome == "failed"
+    assert [fact.text for fact in failure.value.raw_facts] == kept
 
 
 async def test_facts_end_with_the_turn_unless_they_say_otherwise() -> None:
