@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +37,15 @@ def load_settings(**overrides: Any) -> Settings:
 
     Raises `SettingsError` that names each wrong setting, and each variable that looks like a misspelt one.
     """
-    _refuse_misspelt(os.environ)
+    known = [name.upper() for name in Settings.model_fields]
+    for variable in os.environ:
+        name = variable.removeprefix(PREFIX)
+        if name == variable or name in known:
+            continue
+        # Near misses alone are refused: other MNEMOLOG_ variables come from elsewhere, such as Kubernetes' Services.
+        edits, nearest = min((_edits_between(name, one), one) for one in known)
+        if edits <= (1 if len(name) <= _SHORT_NAME_LETTERS else 2):
+            raise SettingsError(f"{variable} is not a setting: did you mean {PREFIX}{nearest}?")
     try:
         return Settings(**overrides)
     except ValidationError as error:
@@ -48,19 +56,6 @@ def load_settings(**overrides: Any) -> Settings:
         field = re.search(r'field "(\w+)"', str(error))
         name = PREFIX + field[1].upper() if field else "a setting"
         raise SettingsError(f'{name} is not valid JSON: write a list as ["one", "two"]') from error
-
-
-def _refuse_misspelt(environment: Iterable[str]) -> None:
-    """Refuse near misses alone: other MNEMOLOG_ variables come from elsewhere, such as Kubernetes' Services."""
-    known = [name.upper() for name in Settings.model_fields]
-    for variable in environment:
-        name = variable.removeprefix(PREFIX)
-        if name == variable or name in known:
-            continue
-        allowed = 1 if len(name) <= _SHORT_NAME_LETTERS else 2
-        edits, nearest = min((_edits_between(name, one), one) for one in known)
-        if edits <= allowed:
-            raise SettingsError(f"{variable} is not a setting: did you mean {PREFIX}{nearest}?")
 
 
 def _edits_between(one: str, other: str) -> int:

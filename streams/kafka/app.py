@@ -7,7 +7,6 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -29,6 +28,7 @@ from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffs
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CHAIN_PROTOCOL, Headers, Topic, group_id, max_record_bytes, topic_name
 from mnemolog.streams.kafka.window import Delivery, KeyedWindow, Window
+from mnemolog.streams.settings import StreamsSettings
 
 log = get_logger(__name__)
 
@@ -216,31 +216,12 @@ MAX_REQUEST_BYTES = 2 * 1024 * 1024
 POLL_INTERVAL_SECONDS = 86_400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaTuning:
-    """All times in seconds, all sizes in bytes.
-
-    A killed worker's partitions wait for `session_timeout`, which the broker must allow
-    (`group.min.session.timeout.ms`). Others notice a join or leave after `heartbeat_interval`. Repeats after a kill are
-    at most what the window holds plus what was acknowledged within `commit_interval`. `drain_timeout` bounds how long a
-    rebalance or stop waits for running calls; a call's own timeout should be shorter.
-    """
-
-    session_timeout: float = 10.0
-    heartbeat_interval: float = 2.0
-    commit_interval: float = 1.0
-    drain_timeout: float = 30.0
-    compression: str | None = "zstd"
-
-    @property
-    def rebalance_timeout(self) -> float:
-        """How long the group waits for a member that drains; after it, the member is removed."""
-        return self.drain_timeout + 30.0
-
-    @property
-    def stop_timeout(self) -> float:
-        """How long stopping an App may take: the drain, the last commit and leaving the group."""
-        return self.drain_timeout + 10.0
+# Repeats after a kill are at most what the window holds plus what was acknowledged within this time.
+COMMIT_INTERVAL_SECONDS = 1.0
+REBALANCE_SECONDS: Final = 30.0
+"""So long after its drain may have ended, a group removes a member that has not joined it again."""
+STOP_SECONDS: Final = 10.0
+"""What stopping an App may take besides the drain: the last commit, and leaving the group."""
 
 
 class StageApp(faust.App):
@@ -252,7 +233,7 @@ class StageApp(faust.App):
     stage: str
     window: Window
     rereader: KafkaRereader
-    tuning: KafkaTuning
+    settings: StreamsSettings
     start_offsets: StartOffsetLookup | None
     chain: Sequence[str]
     check_start: Callable[[], Awaitable[None]] | None
@@ -322,7 +303,7 @@ class StageApp(faust.App):
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
         self.reading_from, self._ended_assignment = {}, self._assignments
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
-        drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
+        drained = await self.window.drain(0 if self.crashed else self.settings.drain_grace)
         await self.rereader.close()
         metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
         counts = {"cancelled": drained.cancelled, "dropped": drained.dropped, "restarted_records": drained.started}
@@ -351,10 +332,8 @@ def build_app(
     name: str,
     topic: Topic,
     make_window: Callable[[Sender], Window],
+    settings: StreamsSettings,
     *,
-    bootstrap: str,
-    prefix: str = "",
-    tuning: KafkaTuning | None = None,
     start_offsets: StartOffsetLookup | None = None,
     chain: Sequence[str] = (),
     check_start: Callable[[], Awaitable[None]] | None = None,
@@ -367,14 +346,14 @@ def build_app(
     at these offsets instead of the group's; it must name every partition it is asked for. `chain` names the stages of
     the window and of those that it hands on to. `check_start` is awaited before the App starts.
     """
-    tuning = tuning or KafkaTuning()
-    app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
-    app.rereader = KafkaRereader(bootstrap)
+    prefix = settings.topic_prefix
+    app = StageApp(group_id(name, prefix), **_faust_settings(settings))
+    app.rereader = KafkaRereader(settings.kafka or "")
     app.log_ends = {}
     window = make_window(Sender(app.enqueue, limits=max_record_bytes(prefix)))
     if isinstance(window, KeyedWindow):
         window.reread = app.rereader.reread
-    app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
+    app.stage, app.window, app.settings, app.start_offsets = name, window, settings, start_offsets
     app.chain, app.check_start = chain or (name,), check_start
 
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
@@ -398,9 +377,10 @@ def build_app(
     return app
 
 
-def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
+def _faust_settings(settings: StreamsSettings) -> dict[str, Any]:
+    rebalance_timeout = settings.drain_grace + REBALANCE_SECONDS
     return {
-        "broker": [f"kafka://{server}" for server in bootstrap.split(",")],
+        "broker": [f"kafka://{server}" for server in (settings.kafka or "").split(",")],
         "datadir": str(Path(tempfile.gettempdir()) / "mnemolog-faust"),
         "web_enabled": False,
         "processing_guarantee": "at_least_once",
@@ -412,12 +392,12 @@ def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
         "stream_buffer_maxsize": BUFFERED_RECORDS,
         "broker_max_poll_records": POLLED_RECORDS,
         "broker_max_poll_interval": POLL_INTERVAL_SECONDS,
-        "broker_commit_interval": tuning.commit_interval,
+        "broker_commit_interval": COMMIT_INTERVAL_SECONDS,
         "broker_commit_every": 1000,
-        "broker_session_timeout": tuning.session_timeout,
-        "broker_heartbeat_interval": tuning.heartbeat_interval,
-        "broker_rebalance_timeout": tuning.rebalance_timeout,
-        "broker_request_timeout": max(90.0, tuning.rebalance_timeout + 10.0),
+        "broker_session_timeout": settings.session_timeout,
+        "broker_heartbeat_interval": settings.heartbeat_interval,
+        "broker_rebalance_timeout": rebalance_timeout,
+        "broker_request_timeout": max(90.0, rebalance_timeout + 10.0),
         "consumer_max_fetch_size": 262_144,
         "consumer_auto_offset_reset": "earliest",
         "producer_acks": -1,
@@ -427,5 +407,5 @@ def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
         "producer_max_batch_size": 262_144,
         "producer_max_request_size": MAX_REQUEST_BYTES,
         "producer_request_timeout": 60.0,
-        "producer_compression_type": tuning.compression,
+        "producer_compression_type": None if settings.compression == "none" else settings.compression,
     }

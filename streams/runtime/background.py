@@ -59,9 +59,6 @@ UNAVAILABLE_ERRORS: Final = (KafkaError, OperationalError, PoolTimeout, LogUnrea
 log = get_logger(__name__)
 
 
-async def _nothing() -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class BackgroundLoop:
     """`run_round` is called every `interval` seconds, `close` once at the end. A round may take `ROUND_SECONDS`."""
@@ -69,7 +66,7 @@ class BackgroundLoop:
     name: str
     interval: float
     run_round: Callable[[], Awaitable[object]]
-    close: Callable[[], Awaitable[object]] = _nothing
+    close: Callable[[], Awaitable[object]] | None = None
 
 
 async def run_loop(
@@ -103,7 +100,8 @@ async def run_loop(
                 )
             await sleep(delay(failures) if failures else loop.interval)
     finally:
-        await loop.close()
+        if loop.close is not None:
+            await loop.close()
 
 
 @asynccontextmanager

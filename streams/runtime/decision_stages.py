@@ -9,7 +9,6 @@ from mnemolog.projections.database import Pool
 from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.stores.facts import CandidateFinder, FactStore
 from mnemolog.projections.stores.turns import Journal, LimitReservations, PolicyStore, ReplyStore
-from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Overrides
@@ -45,12 +44,8 @@ I = TypeVar("I", bound=StageInput)  # noqa: E741 -- the usual name of an input
 E = TypeVar("E", bound=Envelope)
 
 
-async def _is_projected(_owner: str, _partition: int) -> None:
-    """Every earlier commit is projected already."""
-
-
-async def _publish_nothing(_command: Command) -> None:
-    """For a resolver whose commits are shown and not sent."""
+async def do_nothing(*_: object) -> None:
+    """For a resolver before which every commit is projected, or whose commits are shown and not sent."""
 
 
 class DecisionStages:
@@ -108,7 +103,7 @@ class DecisionStages:
         return MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
 
     def build_resolver(
-        self, wait_until_projected: WaitUntilProjected = _is_projected, publish: PublishCommand = _publish_nothing
+        self, wait_until_projected: WaitUntilProjected = do_nothing, publish: PublishCommand = do_nothing
     ) -> ResolveStage:
         """The resolver, which waits for earlier commits before it decides, and publishes what follows from one."""
         pool, embedding_model = self._pool, self._models.embedder.model

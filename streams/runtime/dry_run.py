@@ -98,18 +98,19 @@ class DryRun:
             timestamp=self._clock().timestamp(),
         )
         self._last_failure = ""
-        reporting = asyncio.create_task(self._report(on_wait))
+
+        async def report() -> None:
+            said = ""
+            while on_wait is not None:
+                await asyncio.sleep(REPORT_SECONDS)
+                if (words := self.waits_for) != said:
+                    on_wait(words)
+                    said = words
+
+        reporting = asyncio.create_task(report())
         try:
             return await self._stages.decide(record)
         finally:
             reporting.cancel()
             with suppress(asyncio.CancelledError):
                 await reporting
-
-    async def _report(self, on_wait: Callable[[str], None] | None) -> None:
-        said = ""
-        while on_wait is not None:
-            await asyncio.sleep(REPORT_SECONDS)
-            if (words := self.waits_for) != said:
-                on_wait(words)
-                said = words

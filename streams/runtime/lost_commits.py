@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 
@@ -102,7 +102,7 @@ async def append_lost_commits(
         for loss in losses:
             next_offset, records = loss.log_end, _missing_records(loss, log, tables)
             while True:
-                sent = []
+                sent: list[Any] = []
                 while len(sent) < BATCH and (record := await anext(records, None)) is not None:
                     commit = parse_commit(record.value)  # what is no commit was written by others, without a trace
                     key = commit.key if isinstance(commit, Commit) else None

@@ -14,7 +14,7 @@ from mnemolog.common.logs import get_logger
 from mnemolog.common.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
-from mnemolog.streams.kafka.app import StageApp
+from mnemolog.streams.kafka.app import STOP_SECONDS, StageApp
 
 log = get_logger(__name__)
 
@@ -120,7 +120,7 @@ class _Supervisor:
                 await _first_of(self.stop.wait(), crashed, self._watch(app))
             # One that was started half-way is stopped as well: Faust's own helper would not.
             finally:
-                async with asyncio.timeout(app.tuning.stop_timeout):
+                async with asyncio.timeout(app.settings.drain_grace + STOP_SECONDS):
                     await app.stop()
         except StartRefused as error:
             self.start_error = error

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -18,7 +18,7 @@ from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFac
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.errors import MixedLayouts, StageCrash, StartRefused
 from mnemolog.streams.kafka import connected_admin
-from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
+from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
 from mnemolog.streams.kafka.lag import chaining_workers, group_members, stage_lags
 from mnemolog.streams.kafka.readers import KafkaLogReader
@@ -76,6 +76,12 @@ SOURCES: Final[Mapping[Stage, Topic]] = {
     "project": MEMORY_EVENTS,
 }
 """What each stage reads; the later stages of a chain get their records in memory."""
+OUTPUTS: Final[Mapping[Stage, Topic]] = {
+    "extract": EXTRACTED_FACTS,
+    "embed": EMBEDDED_FACTS,
+    "match": MATCHED_FACTS,
+    "resolve": MEMORY_EVENTS,
+}
 BATCH_RECORDS: Final = 256
 BATCHES_AT_ONCE: Final = 2
 """Of different partitions: while the database works on one batch, another is read and folded."""
@@ -178,7 +184,7 @@ async def _run_prepared(
         open_own_pool(application_name="mnemolog-matching", min_size=0, max_size=matching_size) as matching,
         _shared_resources(settings, pool, matching, health) as shared,
     ):
-        factory = StageFactory(settings, settings.kafka or "", shared, stages)
+        factory = StageFactory(settings, shared, stages)
         builders = {stage: factory.builder(stage) for stage in factory.app_stages}
         # Decisions under way wait for the projection of earlier ones of their owner.
         last = [build for stage, build in builders.items() if stage == "project"]
@@ -233,15 +239,8 @@ class StageFactory:
     stopped App cannot be started again; the budgets of failures outlive them, so that a crash gives no new budget.
     """
 
-    def __init__(
-        self,
-        settings: StreamsSettings,
-        bootstrap: str,
-        shared: SharedResources,
-        stages: Collection[Stage] = (),
-    ) -> None:
+    def __init__(self, settings: StreamsSettings, shared: SharedResources, stages: Collection[Stage]) -> None:
         self._settings = settings
-        self._bootstrap = bootstrap
         self._shared = shared
         self._budgets = FailureBudgets()
         self._chained = settings.chain and set(CHAINABLE) <= set(stages)
@@ -270,24 +269,16 @@ class StageFactory:
         for one in chain:
             shared.models.build_for(one)
         offsets = start_offsets(shared.projector, shared.kafka_log, shared.table_log) if stage == "project" else None
-        tuning = KafkaTuning(
-            session_timeout=settings.session_timeout,
-            heartbeat_interval=settings.heartbeat_interval,
-            drain_timeout=settings.drain_grace,
-            compression=None if settings.compression == "none" else settings.compression,
-        )
 
         def build() -> StageApp:
             app = build_app(
                 stage,
                 SOURCES[stage],
                 partial(self._window, chain),
-                bootstrap=self._bootstrap,
-                prefix=settings.topic_prefix,
-                tuning=tuning,
+                settings,
                 start_offsets=offsets,
                 chain=chain,
-                check_start=partial(check_layout, self._bootstrap, chain, prefix=settings.topic_prefix),
+                check_start=partial(check_layout, settings.kafka or "", chain, prefix=settings.topic_prefix),
             )
             self._built.update(dict.fromkeys(chain, app))
             return app
@@ -310,9 +301,8 @@ class StageFactory:
         windows: dict[Stage, KeyedWindow] = {}
         following: KeyedWindow | None = None
         for stage in reversed(chain):
-            definition = self._definition(stage, sender, partial(windows.__getitem__, stage))
-            if following is not None:
-                definition = replace(definition, topic=None)
+            topic = None if following else topic_name(OUTPUTS[stage], self._settings.topic_prefix)
+            definition = self._definition(stage, topic, sender, partial(windows.__getitem__, stage))
             following = windows[stage] = KeyedWindow(
                 StageProcessor(definition, sender, dead_letters, seen, self._budgets),
                 max_in_flight=self._settings.max_in_flight,
@@ -322,26 +312,34 @@ class StageFactory:
         return windows[chain[0]]
 
     def _definition(
-        self, stage: Stage, sender: Sender, own_window: Callable[[], KeyedWindow]
+        self, stage: Stage, topic: str | None, sender: Sender, own_window: Callable[[], KeyedWindow]
     ) -> StageDefinition[Any, Any]:
         shared = self._shared
-        define: Callable[..., StageDefinition[Any, Any]] = partial(StageDefinition, stage=stage)
-        topics = {"extract": EXTRACTED_FACTS, "embed": EMBEDDED_FACTS, "match": MATCHED_FACTS, "resolve": MEMORY_EVENTS}
-        topic = topic_name(topics[stage], self._settings.topic_prefix)
         match stage:
             case "extract":
                 return self._extract(topic, sender, own_window)
             case "embed":
-                read, finish = envelope_reader(ExtractedFacts), ended_envelope(EmbeddedFacts)
-                return define(topic=topic, read=read, work=shared.stages.embed, finish=finish)
+                return StageDefinition(
+                    stage=stage,
+                    topic=topic,
+                    read=envelope_reader(ExtractedFacts),
+                    work=shared.stages.embed,
+                    finish=ended_envelope(EmbeddedFacts),
+                )
             case "match":
-                read, finish = envelope_reader(EmbeddedFacts), ended_envelope(MatchedFacts)
-                return define(topic=topic, read=read, work=shared.stages.match, finish=finish)
+                return StageDefinition(
+                    stage=stage,
+                    topic=topic,
+                    read=envelope_reader(EmbeddedFacts),
+                    work=shared.stages.match,
+                    finish=ended_envelope(MatchedFacts),
+                )
         end_offset = checked_end(shared.projector, shared.kafka_log)
         writes = ReadYourWrites(shared.watermark, end_offset, lambda: own_window().epoch)
         publish = partial(publish_command, self._settings, sender)
         resolver = shared.stages.build_resolver(writes.wait_until_projected, publish)
-        return define(
+        return StageDefinition(
+            stage=stage,
             topic=topic,
             read=envelope_reader(MatchedFacts),
             work=resolver,
@@ -349,7 +347,9 @@ class StageFactory:
             on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
         )
 
-    def _extract(self, topic: str, sender: Sender, own_window: Callable[[], KeyedWindow]) -> StageDefinition[Any, Any]:
+    def _extract(
+        self, topic: str | None, sender: Sender, own_window: Callable[[], KeyedWindow]
+    ) -> StageDefinition[Any, Any]:
         settings, stages = self._settings, self._shared.stages
         read = partial(parse_source, max_bytes=settings.max_turn_bytes, command_token=settings.command_token)
 

@@ -26,7 +26,15 @@ class JournalStage:
                 continue
             at = datetime.fromtimestamp(record.timestamp, UTC)
             parsed = parse_turn(record.value, position=record.position, max_bytes=self.max_bytes, published_at=at)
-            place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
-            entries.append(JournalEntry(parsed=parsed, **place, published_at=at, value=record.value))
+            entries.append(
+                JournalEntry(
+                    parsed=parsed,
+                    topic=record.topic,
+                    partition=record.partition,
+                    offset=record.offset,
+                    published_at=at,
+                    value=record.value,
+                )
+            )
         await self.journal.record(entries)
         metrics.STAGE_SECONDS.labels(stage="journal").observe(perf_counter() - started)

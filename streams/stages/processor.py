@@ -249,7 +249,13 @@ class StageProcessor(Generic[I, O]):
             next_record = replace(record, content=output)
         else:
             if output is not None and topic is not None:
-                await self._send(topic, stage_input, record, output)
+                try:
+                    sent = await self.sender.send(topic, key=output.key, value=output.to_bytes())
+                except RecordTooLarge as error:
+                    ended = SourceEndedError("output_too_large", str(error))
+                    output = await self._dead_letter(stage_input, record, ended)
+                    sent = await self.sender.send(topic, key=output.key, value=output.to_bytes())
+                self.definition.on_sent(output, sent)
             self.seen.add(position)
         metrics.STAGE_SECONDS.labels(stage=stage).observe(perf_counter() - started)
         return next_record
@@ -284,14 +290,6 @@ class StageProcessor(Generic[I, O]):
         log.error("record_failed", stage=self.definition.stage, position=record.position, exc_info=error)
         detail = "".join(traceback.format_exception_only(error)).strip()
         return SourceEndedError("unexpected_error", detail, possibly_systemic=True)
-
-    async def _send(self, topic: str, stage_input: I, record: KafkaRecord, output: O) -> None:
-        try:
-            sent = await self.sender.send(topic, key=output.key, value=output.to_bytes())
-        except RecordTooLarge as error:
-            output = await self._dead_letter(stage_input, record, SourceEndedError("output_too_large", str(error)))
-            sent = await self.sender.send(topic, key=output.key, value=output.to_bytes())
-        self.definition.on_sent(output, sent)
 
     async def _dead_letter(self, stage_input: I, record: KafkaRecord, error: SourceEndedError) -> O:
         await self.dead_letters.write(

@@ -19,7 +19,14 @@ from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, EXTRACTED_FACTS, g
 from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from tests.support.polling import eventually
-from tests.support.servers.kafka_client import PARTITIONS, QUICK_TUNING, committed_offset, publish, read_all, wait_until
+from tests.support.servers.kafka_client import (
+    PARTITIONS,
+    committed_offset,
+    publish,
+    quick_settings,
+    read_all,
+    wait_until,
+)
 
 pytestmark = pytest.mark.kafka
 
@@ -46,15 +53,8 @@ class CopyStageHarness:
     def over(
         self, window: Callable[[Sender], Window], name: str = "copy", start: StartOffsetLookup | None = None
     ) -> Callable[[], StageApp]:
-        return lambda: build_app(
-            name,
-            CONVERSATION_TURNS,
-            window,
-            bootstrap=self.bootstrap,
-            prefix=self.prefix,
-            tuning=QUICK_TUNING,
-            start_offsets=start,
-        )
+        settings = quick_settings(self.bootstrap, self.prefix)
+        return lambda: build_app(name, CONVERSATION_TURNS, window, settings, start_offsets=start)
 
     def builder(self, process: Process | None = None, name: str = "copy") -> Callable[[], StageApp]:
         def window(sender: Sender) -> Window:

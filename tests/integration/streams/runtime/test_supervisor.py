@@ -15,7 +15,7 @@ from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from tests.support.polling import eventually
-from tests.support.servers.kafka_client import QUICK_TUNING, publish
+from tests.support.servers.kafka_client import publish, quick_settings
 
 pytestmark = pytest.mark.kafka
 
@@ -47,9 +47,7 @@ class SupervisorHarness:
         def build() -> StageApp:
             self.build_counts[name] = self.build_counts.get(name, 0) + 1
             self.processed.setdefault(name, [])
-            return build_app(
-                name, CONVERSATION_TURNS, window, bootstrap=self.bootstrap, prefix=self.prefix, tuning=QUICK_TUNING
-            )
+            return build_app(name, CONVERSATION_TURNS, window, quick_settings(self.bootstrap, self.prefix))
 
         return build
 

@@ -12,6 +12,7 @@ from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 from mnemolog.streams.kafka.window import Delivery, KeyedWindow, Window
+from mnemolog.streams.settings import StreamsSettings
 from tests.support.polling import eventually
 
 PLACE: Final = TP("conversation_turns", 0)
@@ -32,7 +33,8 @@ class Stage:
             return
 
         window = Window(nothing)
-        self.app: StageApp = build_app("copy", CONVERSATION_TURNS, lambda _: window, bootstrap="nowhere:1", **settings)
+        nowhere = StreamsSettings(kafka="nowhere:1")
+        self.app: StageApp = build_app("copy", CONVERSATION_TURNS, lambda _: window, nowhere, **settings)
 
     @property
     def consumer(self) -> Any:

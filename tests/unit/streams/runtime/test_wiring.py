@@ -83,7 +83,7 @@ def parts(monkeypatch: pytest.MonkeyPatch, log: LogEnds) -> Any:
 
 
 async def test_resolve_asks_where_the_log_ends_after_each_rebalance_and_not_again(parts: Any, log: LogEnds) -> None:
-    first = StageFactory(StreamsSettings(), "localhost:9092", parts, ALL_STAGES).builder("extract")().window
+    first = StageFactory(StreamsSettings(kafka="localhost:9092"), parts, ALL_STAGES).builder("extract")().window
     await resolve(first.chain[-1], 0)
     await resolve(first.chain[-1], 1)
     assert log.calls == 1
@@ -104,6 +104,6 @@ async def test_resolve_asks_where_the_log_ends_after_each_rebalance_and_not_agai
 async def test_a_worker_chains_where_it_is_set_and_no_stage_is_missing(
     parts: Any, here: tuple[Stage, ...], chain: tuple[Stage, ...], *, is_set: bool
 ) -> None:
-    app = StageFactory(StreamsSettings(chain=is_set), "localhost:9092", parts, here).builder("extract")()
+    app = StageFactory(StreamsSettings(kafka="localhost:9092", chain=is_set), parts, here).builder("extract")()
     assert app.chain == chain
     assert len(app.window.chain) == len(chain)
