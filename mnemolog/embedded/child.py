@@ -122,7 +122,3 @@ class Child:
         finally:  # also when this call is cancelled: nothing may go on in a folder that is given free
             self._process.kill()
             self._process.wait()
-
-
-StartedCallback = Callable[[Child], None]
-"""Called with a server once its process runs, before it takes requests."""

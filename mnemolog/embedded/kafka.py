@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnemolog.common.logs import get_logger
-from mnemolog.embedded.child import Child, ServerCommand, StartedCallback
+from mnemolog.embedded.child import Child, ServerCommand
 from mnemolog.embedded.data_folder import LOOPBACK
 from mnemolog.errors import ServerFailedError
 
@@ -131,10 +131,11 @@ QUICK_RESTART = {
 }
 
 
-async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
+async def start_kafka(plan: KafkaPlan, started: Callable[[Child], None]) -> None:
     """Start Kafka and return once it answers as a broker; formats its folder on the first start.
 
     A start that fails with an archive of classes is repeated without. Raises ServerFailedError with the end of the log.
+    `started` is called with a server once its process runs, before it takes requests.
     """
     plan.folder.mkdir(mode=0o700, exist_ok=True)
     shutil.rmtree(plan.temporary, ignore_errors=True)  # Kafka's native libraries stay there when it is killed
@@ -154,7 +155,7 @@ async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
         await _serve(plan, started)
 
 
-async def _serve(plan: KafkaPlan, started: StartedCallback) -> None:
+async def _serve(plan: KafkaPlan, started: Callable[[Child], None]) -> None:
     archive = plan.archive
     if archive.exists():  # Java ends at once where it is damaged or does not fit
         options = ["-Xshare:on", f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces"]

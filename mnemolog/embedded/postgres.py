@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from mnemolog.common.logs import get_logger
-from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
+from mnemolog.embedded.child import Account, Child, ServerCommand
 from mnemolog.embedded.data_folder import LOOPBACK
 from mnemolog.errors import DataFolderError, MissingExtraError
 
@@ -61,10 +62,11 @@ def install_folder() -> Path:
     return max(installs, key=lambda folder: int(folder.name.removeprefix("pginstall") or 0))
 
 
-async def start_postgres(plan: PostgresPlan, started: StartedCallback) -> None:
+async def start_postgres(plan: PostgresPlan, started: Callable[[Child], None]) -> None:
     """Start Postgres and return once it takes connections and has the database and pgvector.
 
     Makes the cluster on the first start. Raises ServerFailedError with the end of the log.
+    `started` is called with a server once its process runs, before it takes requests.
     """
     import psutil  # noqa: PLC0415 - an optional extra
 

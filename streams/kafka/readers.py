@@ -251,4 +251,7 @@ class KafkaRereader:
                 return records, min(next_offset, stop)
             end = (await consumer.end_offsets([place]))[place]
             if end < stop:
-                raise LogTruncated(*partition, expected=stop, end=end)
+                raise LogTruncated(
+                    f"partition {place.partition} of {place.topic} ends at offset {end}, and records up to {stop} were "
+                    "delivered: the broker has lost them; the stage starts again where its group stands"
+                )

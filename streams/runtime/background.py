@@ -245,7 +245,12 @@ async def check_projected_offsets(
     for partition, offset in before.items():
         # What this process has by now must be the same run of the stage, not one that began further back since.
         if found.get(partition, 0) < offset <= written().get(partition, 0):
-            await crash(StaleProjection(partition, offset, found.get(partition, 0)))
+            reached = found.get(partition, 0)
+            words = (
+                f"partition {partition} of memory_events was projected up to offset {offset} and the tables are at "
+                f"{reached}: a failover or a restored backup lost what is between; it is projected again"
+            )
+            await crash(StaleProjection(words))
             return
 
 

@@ -54,7 +54,10 @@ async def refuse_running_workers(bootstrap: str, *, prefix: str = "") -> None:
     async with connected_admin(bootstrap) as admin:
         running = [stage for stage in stages if await group_members(admin, group_id(stage, prefix))]
     if running:
-        raise WorkersRunning(running)
+        raise WorkersRunning(
+            f"workers still run {', '.join(running)}: stop them all, then start this command again. Kafka lists one "
+            "that was killed until its session ends (MNEMOLOG_SESSION_TIMEOUT)"
+        )
 
 
 async def find_losses(log: LogSource, tables: LogSource) -> list[PartitionLoss]:

@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from faust.contrib.asgi import bind_to_running_loop
 
-from mnemolog.common.cancellation import cancel_all
+from mnemolog.common.cancellation import first_of
 from mnemolog.common.logs import get_logger
 from mnemolog.common.retry import growing_delay
 from mnemolog.streams import metrics
@@ -103,7 +103,7 @@ class _Supervisor:
             delay = delay_after(crashes)
             metrics.STAGE_CRASHES.labels(stage=app.stage).inc()
             log.error("stage_down", stage=app.stage, restart_in=delay, reason=repr(app.crash_reason))
-            await _first_of(self.stop.wait(), timeout=delay)
+            await first_of(self.stop.wait(), timeout=delay)
 
     async def _run_once(self, app: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
@@ -117,7 +117,7 @@ class _Supervisor:
                     await app.check_start()
                 await app.maybe_start()
                 crashed = app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
-                await _first_of(self.stop.wait(), crashed, self._watch(app))
+                await first_of(self.stop.wait(), crashed, self._watch(app))
             # One that was started half-way is stopped as well: Faust's own helper would not.
             finally:
                 async with asyncio.timeout(app.settings.drain_grace + STOP_SECONDS):
@@ -151,13 +151,3 @@ class _Supervisor:
                 log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
             self.ready[stage] = ready
             metrics.STAGE_READY.labels(stage=stage).set(ready)
-
-
-async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 -- not an error
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        done, _ = await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        await cancel_all(tasks)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from mnemolog.common.cancellation import cancel_all
+from mnemolog.common.cancellation import cancel_all, first_of
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.rebuild.replay import TableLogSource
@@ -143,26 +143,15 @@ async def run_worker(
                 on_ready(report)
 
         log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
-        if prepare is None or await _finished_before(stop, prepare(health.waiting_for)):
+        if prepare is not None:
+            await first_of(stop.wait(), prepare(health.waiting_for))
+        if not stop.is_set():
             announcing = asyncio.create_task(announce())
             try:
                 await _run_prepared(settings, stages, stop, health)
             finally:
                 await cancel_all([announcing])
     log.info("worker_stopped", stages=list(stages))
-
-
-async def _finished_before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Run `work`; whether it ended before `stop` was set, at which it is cancelled."""
-    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            return False
-        task.result()
-        return True
-    finally:
-        await cancel_all([task, stopped])
 
 
 async def _run_prepared(
