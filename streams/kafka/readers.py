@@ -212,46 +212,43 @@ class KafkaRereader:
         Records that retention has deleted are left out. Raises `LogTruncated` where the log now ends before `stop`.
         """
 
+        async def read() -> tuple[Sequence[KafkaRecord], int]:
+            place = TopicPartition(*partition)
+            if partition not in self._consumers:
+                options = {"auto_offset_reset": "earliest", "max_partition_fetch_bytes": REREAD_BYTES}
+                consumer = await self._connections.enter_async_context(connected_consumer(self._bootstrap, **options))
+                consumer.assign([place])
+                consumer.seek(place, 0)
+                self._consumers[partition] = consumer
+            consumer = self._consumers[partition]
+            if await consumer.position(place) != start:
+                consumer.seek(place, start)
+            while True:
+                found = await consumer.getmany(place, timeout_ms=POLL_MILLISECONDS, max_records=REREAD_RECORDS)
+                records = [
+                    KafkaRecord.of_message(message, timestamp=message.timestamp / 1000)
+                    for message in found.get(place, ())
+                    if message.offset < stop
+                ]
+                next_offset = await consumer.position(place)
+                if records or next_offset >= stop:
+                    return records, min(next_offset, stop)
+                end = (await consumer.end_offsets([place]))[place]
+                if end < stop:
+                    raise LogTruncated(
+                        f"partition {place.partition} of {place.topic} ends at offset {end}, and records up to {stop} "
+                        "were delivered: the broker has lost them; the stage starts again where its group stands"
+                    )
+
         def on_retry(failures: int, error: BaseException) -> None:
             log.warning("reread_retried", topic=partition[0], failures=failures, error=repr(error))
 
         async with self._locks.setdefault(partition, asyncio.Lock()):
             return await retry_while(
-                lambda error: isinstance(error, KafkaError),
-                lambda: self._read(partition, start, stop),
-                delay=self._delay,
-                on_retry=on_retry,
+                lambda error: isinstance(error, KafkaError), read, delay=self._delay, on_retry=on_retry
             )
 
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
         connections, self._connections, self._consumers = self._connections, AsyncExitStack(), {}
         await connections.aclose()
-
-    async def _read(self, partition: Partition, start: int, stop: int) -> tuple[Sequence[KafkaRecord], int]:
-        place = TopicPartition(*partition)
-        if partition not in self._consumers:
-            options = {"auto_offset_reset": "earliest", "max_partition_fetch_bytes": REREAD_BYTES}
-            consumer = await self._connections.enter_async_context(connected_consumer(self._bootstrap, **options))
-            consumer.assign([place])
-            consumer.seek(place, 0)
-            self._consumers[partition] = consumer
-        consumer = self._consumers[partition]
-        if await consumer.position(place) != start:
-            consumer.seek(place, start)
-        while True:
-            found = await consumer.getmany(place, timeout_ms=POLL_MILLISECONDS, max_records=REREAD_RECORDS)
-            records = [
-                KafkaRecord.of_message(message, timestamp=message.timestamp / 1000)
-                for message in found.get(place, ())
-                if message.offset < stop
-            ]
-            next_offset = await consumer.position(place)
-            if records or next_offset >= stop:
-                return records, min(next_offset, stop)
-            end = (await consumer.end_offsets([place]))[place]
-            if end < stop:
-                raise LogTruncated(
-                    f"partition {place.partition} of {place.topic} ends at offset {end}, and records up to {stop} were "
-                    "delivered: the broker has lost them; the stage starts again where its group stands"
-                )

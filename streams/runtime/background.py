@@ -1,10 +1,8 @@
 """What a worker does beside its stages, in loops: expire facts, export figures of quality and lag."""
 
 import asyncio
-import os
-import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,12 +20,8 @@ from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.database import Pool
 from mnemolog.projections.errors import LogUnreadableError
 from mnemolog.projections.queries.quality import quality_counts
-from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.facts import FactStore
-from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import MAX_ITEMS, Command
-from mnemolog.schemas.provenance import Stage
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import ExpiryReader
 from mnemolog.streams.commands.expiry import ExpirySweep
@@ -36,7 +30,6 @@ from mnemolog.streams.kafka.lag import BacklogReader
 from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
-from mnemolog.streams.runtime.read_your_writes import ProjectionNotices
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.extract import partition_of
 from mnemolog.streams.stages.project import projection_lag
@@ -44,12 +37,6 @@ from mnemolog.streams.stages.project import projection_lag
 FIRST_DELAY_SECONDS: Final = 5.0
 MAX_DELAY_SECONDS: Final = 300.0
 ROUND_SECONDS: Final = 600.0
-PURGE_SECONDS: Final = 3600.0
-LAG_SECONDS: Final = 5.0
-BACKLOG_SECONDS: Final = 15.0
-QUALITY_SECONDS: Final = 30.0
-PROBLEM_SECONDS: Final = 3.0
-POSITION_SECONDS: Final = 5.0
 FIGURES: Final = ("quality", "lag", "backlog")
 """Groups of gauges that say when they were last computed."""
 QUALITY_PERIOD: Final = timedelta(days=30)
@@ -252,55 +239,3 @@ async def check_projected_offsets(
             )
             await crash(StaleProjection(words))
             return
-
-
-def background_loops(
-    settings: StreamsSettings,
-    stages: Container[Stage],
-    *,
-    pool: Pool,
-    projector: Projector,
-    log_reader: KafkaLogReader,
-    partitions: Callable[[], frozenset[int]],
-    check_position: Callable[[], Awaitable[None]],
-    on_projected: Callable[[], None],
-    failing: Mapping[str, str],
-    clock: Callable[[], datetime],
-) -> Iterator[BackgroundLoop]:
-    """Everything that a worker with these `stages` does again and again beside them.
-
-    `partitions` are those that the stage `resolve` has in this worker; `check_position` is `check_projected_offsets`.
-    `on_projected` is called when a projector of any process has written.
-    """
-    worker, has_rows = f"{socket.gethostname()} {os.getpid()}", False
-
-    async def write_problems() -> None:
-        """What fails in this worker, for whoever waits for a turn; nothing while nothing fails."""
-        nonlocal has_rows
-        now = dict(failing)
-        if now or has_rows:
-            values = {"worker": worker, "parts": [*now], "problems": [*now.values()]}
-            async with pool.connection() as connection:
-                await connection.execute(queries("journal")["write_problems"], values)
-            has_rows = bool(now)
-
-    async def purge_replies() -> None:
-        """Delete replies that are older than any turn that can still be delivered again."""
-        purged = await ReplyStore(pool).purge(clock() - timedelta(days=settings.reply_retention_days))
-        if purged:
-            log.info("replies_purged", count=purged)
-
-    yield BackgroundLoop("problems", PROBLEM_SECONDS, write_problems)
-    yield BackgroundLoop("purge", PURGE_SECONDS, purge_replies)
-    if "project" in stages:
-        for figures in FIGURES:
-            metrics.FIGURES_SUCCEEDED.labels(figures=figures)  # 0 until the first success
-        backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
-        yield BackgroundLoop("lag", LAG_SECONDS, lambda: update_lag(projector, log_reader))
-        yield BackgroundLoop("backlog", BACKLOG_SECONDS, lambda: update_backlog(backlog, clock), backlog.close)
-        yield BackgroundLoop("quality", QUALITY_SECONDS, lambda: update_quality_metrics(pool, clock()))
-        yield BackgroundLoop("position", POSITION_SECONDS, check_position)
-    if "resolve" in stages:
-        yield BackgroundLoop("notices", 0, ProjectionNotices(settings.postgres or "", on_projected).listen)
-        timer = Timer(settings, FactStore(pool), partitions=partitions, clock=clock)
-        yield BackgroundLoop("timer", settings.expiry_interval, timer.run_sweep, timer.close)

@@ -1,10 +1,22 @@
 """Runs the chosen stages in one process: from the settings to stages, windows and Apps, and the loops beside them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, MutableMapping, Sequence
+import os
+import socket
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Container,
+    Coroutine,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -12,15 +24,18 @@ from mnemolog.common.cancellation import cancel_all, first_of
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.projections.sql import queries
+from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.turns import Journal, ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
+from mnemolog.streams import metrics
 from mnemolog.streams.errors import MixedLayouts, StageCrash, StartRefused
 from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
-from mnemolog.streams.kafka.lag import chaining_workers, group_members, stage_lags
+from mnemolog.streams.kafka.lag import BacklogReader, chaining_workers, group_members, stage_lags
 from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, SeenOrigins
 from mnemolog.streams.kafka.sender import Sender
@@ -40,15 +55,20 @@ from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.llm.ports import ModelWatch
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.runtime.background import (
-    background_loops,
+    FIGURES,
+    BackgroundLoop,
+    Timer,
     check_projected_offsets,
     publish_command,
     running_loops,
+    update_backlog,
+    update_lag,
+    update_quality_metrics,
 )
 from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.metrics_server import Health, serve_metrics
 from mnemolog.streams.runtime.models import StageModels
-from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
+from mnemolog.streams.runtime.read_your_writes import ProjectionNotices, ReadYourWrites, Watermark
 from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.extract import ParsedSource, has_asked_model, leading_turns, parse_source, rekeying
@@ -86,6 +106,12 @@ BATCH_RECORDS: Final = 256
 BATCHES_AT_ONCE: Final = 2
 """Of different partitions: while the database works on one batch, another is read and folded."""
 READY_POLL_SECONDS: Final = 0.05
+PURGE_SECONDS: Final = 3600.0
+LAG_SECONDS: Final = 5.0
+BACKLOG_SECONDS: Final = 15.0
+QUALITY_SECONDS: Final = 30.0
+PROBLEM_SECONDS: Final = 3.0
+POSITION_SECONDS: Final = 5.0
 
 log = get_logger(__name__)
 
@@ -178,21 +204,7 @@ async def _run_prepared(
         # Decisions under way wait for the projection of earlier ones of their owner.
         last = [build for stage, build in builders.items() if stage == "project"]
         first = [build for stage, build in builders.items() if stage != "project"]
-        loops = background_loops(
-            settings,
-            stages,
-            pool=pool,
-            projector=shared.projector,
-            log_reader=shared.kafka_log,
-            partitions=partial(factory.partitions, "resolve"),
-            check_position=partial(
-                check_projected_offsets, shared.projector, factory.written_offsets, partial(factory.crash, "project")
-            ),
-            on_projected=shared.watermark.wake,
-            failing=health.failing,
-            clock=utc_now,
-        )
-        async with running_loops(loops, health.failing):
+        async with running_loops(background_loops(factory, stages, pool, health.failing), health.failing):
             supervision = SupervisorSettings(stall_timeout=settings.watchdog)
             await run_stages(first, stop, last=last, ready=health.stages, settings=supervision)
 
@@ -220,6 +232,49 @@ async def _shared_resources(
             await part.close()
 
 
+def background_loops(
+    factory: "StageFactory", stages: Container[Stage], pool: Pool, failing: Mapping[str, str]
+) -> Iterator[BackgroundLoop]:
+    """Everything that a worker with these `stages` does again and again beside them."""
+    settings, shared = factory.settings, factory.shared
+    worker, has_rows = f"{socket.gethostname()} {os.getpid()}", False
+
+    async def write_problems() -> None:
+        """What fails in this worker, for whoever waits for a turn; nothing while nothing fails."""
+        nonlocal has_rows
+        now = dict(failing)
+        if now or has_rows:
+            values = {"worker": worker, "parts": [*now], "problems": [*now.values()]}
+            async with pool.connection() as connection:
+                await connection.execute(queries("journal")["write_problems"], values)
+            has_rows = bool(now)
+
+    async def purge_replies() -> None:
+        """Delete replies that are older than any turn that can still be delivered again."""
+        purged = await ReplyStore(pool).purge(utc_now() - timedelta(days=settings.reply_retention_days))
+        if purged:
+            log.info("replies_purged", count=purged)
+
+    async def check_position() -> None:
+        await check_projected_offsets(shared.projector, factory.written_offsets, partial(factory.crash, "project"))
+
+    yield BackgroundLoop("problems", PROBLEM_SECONDS, write_problems)
+    yield BackgroundLoop("purge", PURGE_SECONDS, purge_replies)
+    if "project" in stages:
+        for figures in FIGURES:
+            metrics.FIGURES_SUCCEEDED.labels(figures=figures)  # 0 until the first success
+        backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
+        yield BackgroundLoop("lag", LAG_SECONDS, lambda: update_lag(shared.projector, shared.kafka_log))
+        yield BackgroundLoop("backlog", BACKLOG_SECONDS, lambda: update_backlog(backlog, utc_now), backlog.close)
+        yield BackgroundLoop("quality", QUALITY_SECONDS, lambda: update_quality_metrics(pool, utc_now()))
+        yield BackgroundLoop("position", POSITION_SECONDS, check_position)
+    if "resolve" in stages:
+        notices = ProjectionNotices(settings.postgres or "", shared.watermark.wake)
+        yield BackgroundLoop("notices", 0, notices.listen)
+        timer = Timer(settings, FactStore(pool), partitions=lambda: factory.partitions("resolve"), clock=utc_now)
+        yield BackgroundLoop("timer", settings.expiry_interval, timer.run_sweep, timer.close)
+
+
 class StageFactory:
     """Builds the Apps of a process: each with its window, or the windows of its chain, and the stages behind them.
 
@@ -229,8 +284,8 @@ class StageFactory:
     """
 
     def __init__(self, settings: StreamsSettings, shared: SharedResources, stages: Collection[Stage]) -> None:
-        self._settings = settings
-        self._shared = shared
+        self.settings = settings
+        self.shared = shared
         self._budgets = FailureBudgets()
         self._chained = settings.chain and set(CHAINABLE) <= set(stages)
         later = CHAINABLE[1:] if self._chained else ()
@@ -253,7 +308,7 @@ class StageFactory:
 
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
         """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""
-        settings, shared = self._settings, self._shared
+        settings, shared = self.settings, self.shared
         chain = CHAINABLE if self._chained and stage == CHAINABLE[0] else (stage,)
         for one in chain:
             shared.models.build_for(one)
@@ -278,24 +333,24 @@ class StageFactory:
         """The window of the first of `chain`, from which records go on through those of the others."""
         if chain[0] in ("journal", "project"):
             return Window(
-                JournalStage(self._shared.journal, max_bytes=self._settings.max_turn_bytes)
+                JournalStage(self.shared.journal, max_bytes=self.settings.max_turn_bytes)
                 if chain[0] == "journal"
-                else ProjectStage(self._shared.projector, on_written=self._shared.watermark.wake),
+                else ProjectStage(self.shared.projector, on_written=self.shared.watermark.wake),
                 max_records=BATCH_RECORDS,
                 joins_keys=True,
                 max_in_flight=BATCHES_AT_ONCE,
-                max_pending=max(self._settings.max_pending, 4 * BATCH_RECORDS),
+                max_pending=max(self.settings.max_pending, 4 * BATCH_RECORDS),
             )
-        seen, dead_letters = SeenOrigins(), DeadLetterWriter(sender, prefix=self._settings.topic_prefix)
+        seen, dead_letters = SeenOrigins(), DeadLetterWriter(sender, prefix=self.settings.topic_prefix)
         windows: dict[Stage, KeyedWindow] = {}
         following: KeyedWindow | None = None
         for stage in reversed(chain):
-            topic = None if following else topic_name(OUTPUTS[stage], self._settings.topic_prefix)
+            topic = None if following else topic_name(OUTPUTS[stage], self.settings.topic_prefix)
             definition = self._definition(stage, topic, sender, partial(windows.__getitem__, stage))
             following = windows[stage] = KeyedWindow(
                 StageProcessor(definition, sender, dead_letters, seen, self._budgets),
-                max_in_flight=self._settings.max_in_flight,
-                max_pending=self._settings.max_pending,
+                max_in_flight=self.settings.max_in_flight,
+                max_pending=self.settings.max_pending,
                 next_window=following,
             )
         return windows[chain[0]]
@@ -303,7 +358,7 @@ class StageFactory:
     def _definition(
         self, stage: Stage, topic: str | None, sender: Sender, own_window: Callable[[], KeyedWindow]
     ) -> StageDefinition[Any, Any]:
-        shared = self._shared
+        shared = self.shared
         match stage:
             case "extract":
                 return self._extract(topic, sender, own_window)
@@ -325,7 +380,7 @@ class StageFactory:
                 )
         end_offset = checked_end(shared.projector, shared.kafka_log)
         writes = ReadYourWrites(shared.watermark, end_offset, lambda: own_window().epoch)
-        publish = partial(publish_command, self._settings, sender)
+        publish = partial(publish_command, self.settings, sender)
         resolver = shared.stages.build_resolver(writes.wait_until_projected, publish)
         return StageDefinition(
             stage=stage,
@@ -339,7 +394,7 @@ class StageFactory:
     def _extract(
         self, topic: str | None, sender: Sender, own_window: Callable[[], KeyedWindow]
     ) -> StageDefinition[Any, Any]:
-        settings, stages = self._settings, self._shared.stages
+        settings, stages = self.settings, self.shared.stages
         read = partial(parse_source, max_bytes=settings.max_turn_bytes, command_token=settings.command_token)
 
         async def extract(source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:
