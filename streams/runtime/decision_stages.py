@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 from mnemolog.projections.database import Pool
 from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.stores.facts import CandidateFinder, FactStore
-from mnemolog.projections.stores.turns import Journal, LimitReservations, PolicyStore, ReplyStore
+from mnemolog.projections.stores.facts import FactStore
+from mnemolog.projections.stores.turns import Journal, LimitReservations, ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Overrides
@@ -35,6 +35,7 @@ from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, StageInput, WaitUntilProjected, ended_envelope
 from mnemolog.streams.stages.promote import Promoter
 from mnemolog.streams.stages.resolve import CommandParts, ResolveStage, TurnParts
+from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
 from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 from mnemolog.streams.text.differences import USER_WORDS
 
@@ -51,8 +52,8 @@ async def do_nothing(*_: object) -> None:
 class DecisionStages:
     """`extract`, `embed`, `match` and `resolve` over one pool; each is built when it is first asked for.
 
-    Without `reserves` no reservation is written for limits. `finder` may have a pool of its own; `replies` keep what
-    extractions were shown.
+    Without `reserves` no reservation is written for limits. What compares vectors may have a pool of its own,
+    `matching`; `replies` keep what extractions were shown.
     """
 
     def __init__(
@@ -62,8 +63,7 @@ class DecisionStages:
         settings: StreamsSettings,
         *,
         clock: Callable[[], datetime],
-        finder: CandidateFinder | None = None,
-        policies: PolicyStore | None = None,
+        matching: Pool | None = None,
         replies: ports.ReplyStore | None = None,
         reserves: bool = True,
     ) -> None:
@@ -71,8 +71,9 @@ class DecisionStages:
         self._models = models
         self._settings = settings
         self._clock = clock
-        self._finder = finder or CandidateFinder(pool, limit=settings.candidates, user_words=USER_WORDS)
-        self._effective = EffectiveSettings(settings, policies or PolicyStore(pool))
+        self._finder = SharedCandidateFinder(matching or pool, limit=settings.candidates)
+        self._policies = SharedPolicies(pool)
+        self._effective = EffectiveSettings(settings, self._policies)
         self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
         self._backgrounds = BackgroundReader(
             Journal(pool),
@@ -149,7 +150,8 @@ class DecisionStages:
 
     async def close(self) -> None:
         """Give up the reads that are under way."""
-        await self._backgrounds.close()
+        for part in (self._backgrounds, self._finder, self._policies):
+            await part.close()
 
     async def forget_replies(self, stage_input: StageInput) -> None:
         """Forget what models replied for a source, so that they are asked anew."""

@@ -82,7 +82,6 @@ from mnemolog.streams.stages.processor import (
 )
 from mnemolog.streams.stages.project import ProjectStage, checked_end, start_offsets
 from mnemolog.streams.stages.shared_calls import CallWait
-from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
 
 ALL_STAGES: Final[tuple[Stage, ...]] = ("journal", "extract", "embed", "match", "resolve", "project")
 CHAINABLE: Final[tuple[Stage, ...]] = ("extract", *CHAINED_BEHIND)
@@ -215,10 +214,9 @@ async def _shared_resources(
 ) -> AsyncIterator[SharedResources]:
     projector = Projector(pool)
     models = StageModels(settings, ReplyStore(pool), ModelWatch(problems=health.failing))
-    finder, policies = SharedCandidateFinder(matching, limit=settings.candidates), SharedPolicies(pool)
     shared = SharedResources(
         journal=Journal(pool),
-        stages=DecisionStages(pool, models, settings, clock=utc_now, finder=finder, policies=policies),
+        stages=DecisionStages(pool, models, settings, clock=utc_now, matching=matching),
         projector=projector,
         models=models,
         kafka_log=KafkaLogReader(settings.kafka or "", prefix=settings.topic_prefix),
@@ -228,7 +226,7 @@ async def _shared_resources(
     try:
         yield shared
     finally:
-        for part in (shared.watermark, shared.stages, shared.models, shared.kafka_log, finder, policies):
+        for part in (shared.watermark, shared.stages, shared.models, shared.kafka_log):
             await part.close()
 
 

@@ -74,8 +74,8 @@ def parts(monkeypatch: pytest.MonkeyPatch, log: LogEnds) -> Any:
         build_for=lambda _: None, chat=None, resolver=None, embedder=SimpleNamespace(model="m")
     )
     unused: Any = None
-    tables: Any = CommittedTables()
-    stages = DecisionStages(unused, models, StreamsSettings(), clock=lambda: NOON, finder=tables)
+    stages: Any = DecisionStages(unused, models, StreamsSettings(), clock=lambda: NOON)
+    stages._finder = CommittedTables()
     projector = SimpleNamespace(next_offsets=nothing)
     return SimpleNamespace(
         stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing), projector=projector
