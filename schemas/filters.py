@@ -199,8 +199,7 @@ _Parts = Annotated[
     Field(min_length=1),
     BeforeValidator(lambda value: [value] if isinstance(value, Mapping) else value),
 ]
-Filter.model_rebuild()
-EVERYTHING: Final = Filter()
+EVERYTHING: Final = Filter.model_construct()  # validated, it would build the largest schema of all at each import
 """A filter without conditions."""
 
 

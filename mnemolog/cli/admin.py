@@ -22,7 +22,7 @@ from mnemolog.cli.output import (
     without_password,
 )
 from mnemolog.cli.runtime import call_client, cli_settings, discovered_settings, run_async
-from mnemolog.cli.show_decisions import show_status
+from mnemolog.cli.show import show_status
 from mnemolog.cli.tables import (
     Entry,
     ShortIds,

@@ -30,20 +30,16 @@ def prepare_streams() -> None:
 
     Where the locale is C or POSIX by its variables, they are ASCII: Python takes UTF-8 there, the terminal may not.
     """
-    encoding = "ascii" if _is_plain_locale() else None
+    # Python itself sets LC_CTYPE to C.UTF-8 where LANG is C.
+    characters = os.environ.get("LC_CTYPE", "C.UTF-8")
+    if everything := os.environ.get("LC_ALL"):
+        is_plain = everything in _PLAIN_LOCALES
+    else:
+        is_plain = os.environ.get("LANG") in _PLAIN_LOCALES and characters in {*_PLAIN_LOCALES, "C.UTF-8"}
+    encoding = "ascii" if is_plain and not {"PYTHONIOENCODING", "PYTHONUTF8"} & os.environ.keys() else None
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
-
-
-def _is_plain_locale() -> bool:
-    if "PYTHONIOENCODING" in os.environ or "PYTHONUTF8" in os.environ:
-        return False
-    if everything := os.environ.get("LC_ALL"):
-        return everything in _PLAIN_LOCALES
-    # Python itself sets LC_CTYPE to C.UTF-8 where LANG is C.
-    characters = os.environ.get("LC_CTYPE", "C.UTF-8")
-    return os.environ.get("LANG") in _PLAIN_LOCALES and characters in {*_PLAIN_LOCALES, "C.UTF-8"}
 
 
 def _console(*, stderr: bool) -> Console:

@@ -46,19 +46,10 @@ def command(command_id: str, payload: CommandPayload, scope: Scope, **fields: An
     return Command(**{"command_id": command_id, "scope": scope, "issued_at": issued_at, "order": payload, **fields})
 
 
-def berlin_id(tenant: TenantHarness) -> UUID:
-    """The id of the fact of Mira's turn t1."""
-    return fact_id(tenant.scope().owner, "t1", 0)
-
-
-async def publish_berlin(tenant: TenantHarness) -> None:
+async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(tenant: TenantHarness) -> None:
+    unknown, berlin, jonas = uuid4(), fact_id(tenant.scope().owner, "t1", 0), tenant.scope("jonas")
     await tenant.publish(tenant.turn("t1", "I live in Berlin."))
     await tenant.outcomes(1)
-
-
-async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(tenant: TenantHarness) -> None:
-    unknown, berlin, jonas = uuid4(), berlin_id(tenant), tenant.scope("jonas")
-    await publish_berlin(tenant)
     before = await tenant.rows("SELECT * FROM facts WHERE tenant = %s")
     await tenant.publish(
         command("half", Delete(fact_ids=(berlin, unknown)), tenant.scope()),

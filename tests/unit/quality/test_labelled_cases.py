@@ -2,14 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
-
-import pytest
 
 from tests.quality import cases as conflicts
-from tests.quality.cases import FAMILIES, LANGUAGES, SPLITS, Case
+from tests.quality.cases import FAMILIES, LANGUAGES, SPLITS
 from tests.quality.understanding import cases as dialogues
-from tests.quality.understanding.cases import DialogueCase, ends_with
+from tests.quality.understanding.cases import ends_with
 
 CASES = conflicts.load()
 ENGLISH = [case for case in CASES if case.language == "en"]
@@ -71,33 +68,3 @@ def test_a_mention_is_said_in_its_turn_and_nobody_is_called_as_who_speaks() -> N
             said = " ".join(message.content for message in case.turns[mention.turn].messages).casefold()
             assert any(name.casefold() in said for name in mention.names), case.id
             assert not any(ends_with(name, case.speaker) for name in mention.names), case.id
-
-
-CONFLICT: dict[str, Any] = CASES[0].model_dump()
-DIALOGUE: dict[str, Any] = next(case for case in DIALOGUES if case.relations).model_dump()
-ENTITY, RELATION = DIALOGUE["entities"][0], DIALOGUE["relations"][0]
-EMPTY = dict.fromkeys(("facts", "never", "ended", "entities", "relations"), ())
-
-
-@pytest.mark.parametrize(
-    ("kind", "fields", "fault"),
-    [
-        (Case, CONFLICT | {"harmful": CONFLICT["right"]}, "right or harmful"),
-        (Case, CONFLICT | {"concerns": [len(CONFLICT["known"])]}, "none of"),
-        (Case, CONFLICT | {"note": "no such field"}, "Extra inputs"),
-        (DialogueCase, DIALOGUE | {"entities": [ENTITY, ENTITY]}, "one label"),
-        (DialogueCase, DIALOGUE | {"relations": [RELATION | {"object": "nobody"}]}, "unknown labels"),
-        (DialogueCase, DIALOGUE | {"relations": [RELATION | {"predicate": "x"}]}, "no word of the registry"),
-        (
-            DialogueCase,
-            DIALOGUE | {"entities": [ENTITY | {"mentions": [{"turn": 9, "names": ["Ana"]}]}], "relations": ()},
-            "no turn 9",
-        ),
-        (DialogueCase, DIALOGUE | EMPTY, "nothing has to hold"),
-    ],
-)
-def test_a_case_that_contradicts_itself_is_refused(
-    kind: type[Case | DialogueCase], fields: dict[str, Any], fault: str
-) -> None:
-    with pytest.raises(ValueError, match=fault):
-        kind.model_validate(fields)

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from mnemolog.schemas.command import Confirm, Correct, Edit, Expire, Resolve, Undo
-from tests.support.builders.commits import added, commit, day, expired, fact_id_at, merged, pending, replaced
+from mnemolog.schemas.command import Confirm, Correct, Edit, Resolve, Undo
+from tests.support.builders.commits import added, commit, day, fact_id_at, merged, pending
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -107,19 +107,6 @@ async def test_a_held_end_waits_no_more_where_a_person_has_corrected_the_value(
     await commands.execute("c2", Undo(source_id="c1"), at=day(3))
     assert await commands.statuses(waiting, fact_id_at(NUTS)) == ["pending_confirmation", "active"]
     assert await stale(commands) == 0
-
-
-async def test_an_announced_end_closes_it_when_it_has_come(harness: CommandHarness) -> None:
-    await harness.stored.apply(commit("t4", expired(OLD, ended_at=day(9)), at=day(2)))
-    assert await harness.statuses(OLD, ONE) == ["active", "pending_confirmation"]
-    done = await harness.execute("c1", Expire(fact_ids=(OLD,)), at=day(10))
-    assert [event.event for event in done.events] == ["fact_expired", "pending_rejected", "pending_rejected"]
-
-
-async def test_what_has_ended_since_is_no_longer_challenged(harness: CommandHarness) -> None:
-    await harness.stored.apply(commit("t4", replaced("Alice lives in Bonn.", OLD), at=day(2)))
-    case = (await harness.known.pending_cases([ONE]))[ONE]
-    assert (case.targets, case.needs_human) == ((), False)
 
 
 async def test_what_is_confirmed_by_a_fast_clock_was_not_said_in_the_future(harness: CommandHarness) -> None:

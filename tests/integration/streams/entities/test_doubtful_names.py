@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -11,7 +10,7 @@ from mnemolog.projections.queries.explain import explain
 from mnemolog.projections.queries.write_result import turn_status, write_result
 from mnemolog.schemas.command import Delete, Undo
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entities import EntityLink, KnownEntity
+from mnemolog.schemas.entities import EntityLink
 from mnemolog.schemas.entity_events import EntityAliasAdded, EntityRegistered, FactLinked
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.names_prompt import NAMES_PROMPT_VERSION
@@ -25,7 +24,6 @@ pytestmark = pytest.mark.postgres
 HOME: dict[str, Any] = {"key": "home_city", "single_valued": True, "category": "identity"}
 HILL, STONE = "Tom Hill", "Tom Stone"
 BEN = Scope(user_id="ben")
-STRANGER = KnownEntity(entity_id=UUID(int=9), name="Zoe", type="person", aliases=())
 ASKING: dict[str, Any] = {"provider": "openai", "known_facts": 0, "call_turns": 1}
 
 
@@ -153,26 +151,6 @@ async def test_nothing_of_another_one_is_ended_whatever_the_model_says(people: N
     assert people.model.calls["resolve"] == 1
     assert "about another one than the known fact" in " ".join(event.decision.reason for event in commit.events)
     assert {f"{STONE} lives in Oslo", "Tom lives in Bern"} <= set(await homes(people))
-
-
-async def test_a_faulty_answer_finds_nobody_and_is_noted(people: NamedPeople) -> None:
-    await two_toms(people)
-    people.model.choose = lambda _: STRANGER
-    commit = await said_of_tom(people)
-    assert (people.model.calls["resolve"], last_link(commit).step) == (1, "new")
-    (step,) = (step for step in commit.provenance.steps if step.stage == "resolve")
-    assert [asked.entity_id for asked in step.answered_names] == [None]
-    assert step.notes == ("M1: E99 is not among those that it may be (E1, E2), nor is it 0",)
-
-
-@pytest.mark.parametrize("settings_of", [{"ask_about_names": False}, {"provider": "offline"}, {"add_only": True}])
-async def test_who_does_not_ask_has_possible_twins(database: str, settings_of: dict[str, Any]) -> None:
-    async with named_people(database, **ASKING | settings_of) as people:
-        await two_toms(people)
-        people.model.choose = choose_called(HILL)
-        commit = await said_of_tom(people)
-        assert people.model.calls["resolve"] == 0
-        assert [len(tom.possible_twins) for tom in registered(commit)] == [2]
 
 
 async def test_what_the_model_said_is_explained_until_a_name_of_them_is_hidden(people: NamedPeople) -> None:

@@ -71,60 +71,6 @@ async def talk(database: str) -> AsyncIterator[Talk]:
         yield Talk(people, client)
 
 
-async def test_readers_and_later_turns_see_each_command_its_undo_and_its_redo(talk: Talk) -> None:
-    """One example of each command; the property of entities tries them in all orders."""
-    await talk.met("Annie", "Ana Keller", "Hanna", "Zoe", "Thomas", "Tom", "Bob")
-    await talk.met("Max", "Maximilian", "Gus", "Kim")
-    annie, keller, hanna, zoe, thomas, bob, max_, first, second = await talk.ids(
-        "Annie", "Ana Keller", "Hanna", "Zoe", "Thomas", "Bob", "Max", "Gus", "Kim"
-    )
-    facts = {one.text: one.fact_id for one in await talk.client.facts(user_id="alice")}
-    before = await talk.seen()
-    commands: list[EntityCommand] = [
-        MergeEntities(entity_ids=(annie,), into=keller),
-        RenameEntity(entity_id=hanna, name="Ida"),
-        AliasEntity(entity_id=zoe, name="the doctor"),
-        AliasEntity(entity_id=bob, name="Tom", moved_from=thomas),
-        SplitEntity(entity_id=max_, name="Maximilian", names=("Maximilian",), fact_ids=(facts["I met Maximilian"],)),
-        ForgetEntity(entity_id=first),
-        ForgetEntity(entity_id=second, facts=True),
-    ]
-    after = {
-        "Ana Keller": (["Annie"], ["Annie", "Ana Keller"]),
-        "Ida": (["Hanna"], ["Hanna"]),
-        "Zoe": (["the doctor"], ["Zoe"]),
-        "Thomas": ([], ["Thomas", "Tom"]),
-        "Bob": (["Tom"], ["Bob"]),
-        "Max": ([], ["Max"]),
-        "Maximilian": ([], ["Maximilian"]),
-    }
-    commits = [await talk.done(command) for command in commands]
-    assert await talk.seen() == after
-    for_sql_users = """SELECT e.name, count(DISTINCT n.fact_id) FROM memory.entities e JOIN memory.fact_entities n
-        USING (entity_id) WHERE e.user_id = 'alice' AND n.user_id = 'alice' AND NOT e.is_user GROUP BY e.name"""
-    assert dict(await talk.people.rows(for_sql_users)) == {name: len(texts) for name, (_, texts) in after.items()}
-    assert await talk.people.is_rebuilt_equal()
-    undone = [await talk.people.undo(commit) for commit in commits]
-    assert await talk.seen() == before
-    assert await talk.people.is_rebuilt_equal()
-    redone = [await talk.people.undo(commit) for commit in undone]
-    assert {commit.outcome for commit in (*undone, *redone)} == {"done"}
-    assert await talk.seen() == after
-    said = {
-        "annie": "Ana Keller",
-        "Hanna": "Ida",
-        "The Doctor": "Zoe",
-        "TOM": "Bob",
-        "maximilian": "Maximilian",
-        "gus": "gus",
-        "kim": "kim",
-    }
-    for name, meant in said.items():
-        await talk.saw(name)
-        assert (await talk.seen())[meant][1][-1] == f"I saw {name}"
-    assert await talk.people.is_rebuilt_equal()
-
-
 async def test_a_name_moves_only_where_the_command_says_from_whom(talk: Talk) -> None:
     await talk.met("Thomas", "Tom", "Bob")
     thomas, bob = await talk.ids("Thomas", "Bob")

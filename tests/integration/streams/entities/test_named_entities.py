@@ -38,19 +38,6 @@ async def test_one_entity_has_all_its_names_also_after_a_rebuild(people: NamedPe
     assert await names(people) == known
 
 
-async def test_the_user_is_one_entity_and_another_speaker_is_another(people: NamedPeople) -> None:
-    await people.say("It rains here", speaker=None, subject="the user")
-    await people.say("I sail", subject="Alice")
-    await people.say("I ski", subject=None)
-    await people.say("I dance", subject="ALICE", speaker=None)
-    aliases = "SELECT kind, alias FROM entity_aliases ORDER BY recorded_at, place"
-    assert await people.rows(aliases) == [("user", "the user"), ("name", "Alice")]
-    await people.say("I run with my wife", ("my wife", "person"), speaker="Bob")
-    await people.say("I sing with my wife", ("my wife", "person"))
-    assert await people.named("I run with my wife") == {("Bob", "subject"), ("my wife", "object")}
-    assert [name for name, _ in await names(people)][1:] == ["Bob", "my wife", "my wife"]
-
-
 async def test_the_user_is_known_among_more_entities_than_are_looked_up(
     people: NamedPeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:

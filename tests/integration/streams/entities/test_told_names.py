@@ -6,7 +6,7 @@ import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.queries.pending import PendingMerge
-from mnemolog.schemas.command import Confirm, MergeEntities, Reject, RenameEntity
+from mnemolog.schemas.command import MergeEntities, RenameEntity
 from mnemolog.schemas.commit import Commit
 from tests.support.harnesses.named_people import NamedPeople, named_people
 
@@ -100,40 +100,3 @@ async def test_a_turn_tells_another_name(family: Family, one: str, predicate: st
     assert len((await family.client.entities.get("Bee", user_id="alice")).facts) == 2
     await family.people.undo(undo)
     assert await family.names() == {"Elizabeth": ["Bee"]}
-
-
-async def said_to_be_one(family: Family) -> PendingMerge:
-    for name in ("Bea", "Liv"):
-        await family.people.say(f"{name} runs", (name, "person"))
-    await say_they_are_one(family, "Bea", "Liv")
-    assert await family.names() == {"Bea": [], "Liv": []}
-    assert not await family.client.entities.relations(user_id="alice")
-    (waiting,) = await family.pending()
-    return waiting
-
-
-async def say_they_are_one(family: Family, one: str, other: str) -> Commit:
-    return await family.say_same(f"{one} and {other} are the same person", one, other, one, other)
-
-
-async def test_two_known_entities_that_are_said_to_be_one_wait_for_a_person(family: Family) -> None:
-    waiting = await said_to_be_one(family)
-    assert (waiting.merged_name, waiting.into_name, waiting.decided_by) == ("Liv", "Bea", "model")
-    assert waiting.reason == '"Bea and Liv are the same person" says that Liv is Bea'
-    confirmed = await family.people.order(Confirm(fact_ids=(waiting.event_id,)))
-    assert await family.names() == {"Bea": ["Liv"]}
-    await family.people.undo(confirmed)
-    assert await family.names() == {"Bea": [], "Liv": []}
-    assert await family.pending()
-    await family.people.order(Reject(fact_ids=(waiting.event_id,)))
-    await say_they_are_one(family, "Bea", "Liv")
-    await say_they_are_one(family, "Liv", "Bea")
-    assert (await family.pending(), await family.names()) == ([], {"Bea": [], "Liv": []})
-
-
-async def test_who_claims_to_be_somebody_waits_for_a_person(family: Family) -> None:
-    await family.people.say("Bob runs", ("Bob", "person"))
-    await family.say_same("I am Bob and I sing", "Bob", "Alice")
-    assert await family.names() == {"Bob": []}
-    (waiting,) = await family.pending()
-    assert (waiting.merged_name, waiting.into_name) == ("Bob", "Alice")
