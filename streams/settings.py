@@ -40,11 +40,6 @@ from mnemolog.schemas.turn import ShownAge, ShownCount, ShownTimeout, ShownToken
 ProviderName = Literal["offline", "openai"]
 
 
-def _with_known_categories(categories: tuple[str, ...]) -> tuple[str, ...]:
-    """The profile is built from the known categories, so configured ones are added to them."""
-    return tuple(dict.fromkeys((*CATEGORIES, *categories)))
-
-
 def _http_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -64,7 +59,6 @@ class Fallback(Record):
 
     @property
     def name(self) -> str:
-        """Its host and port."""
         return urlsplit(self.base_url).netloc
 
 
@@ -91,7 +85,6 @@ class StreamsSettings(PostgresSettings):
         default=30.0, description="seconds to finish started records on rebalance and shutdown"
     )
     session_timeout: Seconds = Field(default=10.0, description="seconds without heartbeat until Kafka removes a worker")
-    heartbeat_interval: Seconds = Field(default=2.0, description="seconds between heartbeats of a worker")
     watchdog: Seconds = Field(
         default=900.0,
         description="seconds without progress, while records are pending, after which a stage is restarted",
@@ -155,8 +148,12 @@ class StreamsSettings(PostgresSettings):
     embedding_linger: float = Field(
         default=0.010, ge=0, le=10, description="seconds to wait for more texts before a call"
     )
-    categories: Annotated[tuple[Slot, ...], AfterValidator(_with_known_categories)] = Field(
-        default=CATEGORIES, description="categories a fact can have; given ones (a JSON list) are added to the known"
+    # The profile is built from the known categories, so configured ones are added to them.
+    categories: Annotated[tuple[Slot, ...], AfterValidator(lambda given: (*dict.fromkeys((*CATEGORIES, *given)),))] = (
+        Field(
+            default=CATEGORIES,
+            description="categories a fact can have; given ones (a JSON list) are added to the known",
+        )
     )
     entity_types: tuple[EntityType, ...] = Field(
         default=ENTITY_TYPES, description="types of entities that the extraction is asked for (a JSON list)"
@@ -293,15 +290,10 @@ class StreamsSettings(PostgresSettings):
 
     @property
     def price_table(self) -> PriceTable:
-        """The prices of all models."""
         return PriceTable(self.prices, self.currency)
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
-        if self.heartbeat_interval >= self.session_timeout:
-            raise ValueError(
-                "MNEMOLOG_HEARTBEAT_INTERVAL has to be less than MNEMOLOG_SESSION_TIMEOUT, a third at best"
-            )
         duplicate, conflict = self.duplicate_threshold, self.conflict_threshold
         if duplicate is not None and conflict is not None and conflict > duplicate:
             raise ValueError("MNEMOLOG_CONFLICT_THRESHOLD must not be above MNEMOLOG_DUPLICATE_THRESHOLD")

@@ -46,5 +46,4 @@ class Logger:
 
 
 def get_logger(name: str) -> Logger:
-    """The logger of a module."""
     return Logger(name)

@@ -115,8 +115,18 @@ class DataFolder:
         for server, child in self.state.children.items():
             with suppress(psutil.NoSuchProcess):
                 process = psutil.Process(child.pid)
-                if abs(process.create_time() - child.started) <= SAME_START_SECONDS:
-                    _stop(server, process)
+                if abs(process.create_time() - child.started) > SAME_START_SECONDS:
+                    continue
+                for request in (signal.SIGINT, signal.SIGKILL):  # the first is a fast shutdown for both servers
+                    if not _is_running(process):
+                        break
+                    log.warning("stale_server_stopped", server=server, pid=process.pid, signal=request.name)
+                    process.send_signal(request)
+                    deadline = time.monotonic() + STALE_CHILD_SECONDS
+                    while _is_running(process) and time.monotonic() < deadline:
+                        time.sleep(0.05)
+                if _is_running(process):
+                    raise DataFolderError(f"{server} of an earlier start, process {process.pid}, cannot be ended")
         self._save_state(children={})
 
     def _save_state(self, **changes: dict[str, int] | dict[str, RunningChild]) -> None:
@@ -182,19 +192,6 @@ def _write_privately(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
-
-
-def _stop(server: str, process: psutil.Process) -> None:
-    for request in (signal.SIGINT, signal.SIGKILL):  # the first is a fast shutdown for both servers
-        if not _is_running(process):
-            return
-        log.warning("stale_server_stopped", server=server, pid=process.pid, signal=request.name)
-        process.send_signal(request)
-        deadline = time.monotonic() + STALE_CHILD_SECONDS
-        while _is_running(process) and time.monotonic() < deadline:
-            time.sleep(0.05)
-    if _is_running(process):
-        raise DataFolderError(f"{server} of an earlier start, process {process.pid}, cannot be ended")
 
 
 def _is_running(process: psutil.Process) -> bool:

@@ -56,8 +56,6 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaPlan:
-    """Everything that a start of Kafka needs to know."""
-
     folder: Path
     jars: Path
     port: int
@@ -91,7 +89,6 @@ class KafkaPlan:
 
 
 def server_properties(plan: KafkaPlan) -> dict[str, str]:
-    """Kafka's `server.properties`."""
     controller = f"{LOOPBACK}:{plan.controller_port}"
     return {
         "process.roles": "broker,controller",

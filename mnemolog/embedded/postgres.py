@@ -37,8 +37,6 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresPlan:
-    """Everything that a start of Postgres needs to know."""
-
     folder: Path
     port: int
     password: str
@@ -93,7 +91,14 @@ async def start_postgres(plan: PostgresPlan, started: Callable[[Child], None]) -
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     child = Child(_command(plan, [str(binaries / "postgres"), "-D", str(plan.data), *options], account))
     started(child)
-    await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
+
+    async def is_ready() -> bool:
+        with suppress(psycopg.OperationalError):
+            async with await _connect(plan, "postgres"):
+                return True
+        return False
+
+    await child.wait_until_ready(is_ready, timeout=START_SECONDS)
     async with await _connect(plan, "postgres") as connection:
         with suppress(psycopg.errors.DuplicateDatabase):
             await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
@@ -132,14 +137,6 @@ async def _init_cluster(plan: PostgresPlan, binaries: Path, account: Account) ->
     finally:
         password_file.unlink()
     unfinished.rename(plan.data)
-
-
-async def _is_ready(plan: PostgresPlan) -> bool:
-    try:
-        async with await _connect(plan, "postgres"):
-            return True
-    except psycopg.OperationalError:
-        return False
 
 
 async def _connect(plan: PostgresPlan, database: str) -> psycopg.AsyncConnection:

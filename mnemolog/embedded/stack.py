@@ -88,7 +88,6 @@ class EmbeddedStack:
 
     @property
     def pids(self) -> Mapping[str, int]:
-        """Process ids by server."""
         return {server: child.pid for server, child in self._children.items()}
 
     async def watch(self) -> NoReturn:

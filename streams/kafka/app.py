@@ -293,7 +293,6 @@ class StageApp(faust.App):
         return tp in self.reading_from
 
     def delivers(self, message: Any) -> bool:
-        """Whether this message belongs to the present assignment."""
         return self.reads(message.tp) and message.offset >= (self.reading_from[message.tp] or 0)
 
     async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
@@ -395,7 +394,7 @@ def _faust_settings(settings: StreamsSettings) -> dict[str, Any]:
         "broker_commit_interval": COMMIT_INTERVAL_SECONDS,
         "broker_commit_every": 1000,
         "broker_session_timeout": settings.session_timeout,
-        "broker_heartbeat_interval": settings.heartbeat_interval,
+        "broker_heartbeat_interval": settings.session_timeout / 5,
         "broker_rebalance_timeout": rebalance_timeout,
         "broker_request_timeout": max(90.0, rebalance_timeout + 10.0),
         "consumer_max_fetch_size": 262_144,

@@ -188,7 +188,6 @@ class KafkaLogReader:
 
 @asynccontextmanager
 async def open_kafka_log(bootstrap: str, *, prefix: str = "") -> AsyncIterator[KafkaLogReader]:
-    """A reader that is closed at the end."""
     reader = KafkaLogReader(bootstrap, prefix=prefix)
     try:
         yield reader

@@ -93,7 +93,6 @@ async def run_loop(
 
 @asynccontextmanager
 async def running_loops(loops: Iterable[BackgroundLoop], failing: MutableMapping[str, str]) -> AsyncIterator[None]:
-    """Run loops while the context lasts."""
     tasks = [asyncio.create_task(run_loop(loop, failing)) for loop in loops]
     try:
         yield
@@ -127,23 +126,21 @@ class Timer:
         self._producer: Any = None
         self._sweep = ExpirySweep(
             facts,
-            publish=self._publish,
+            publish=lambda command: publish_command(
+                settings, Sender(self._producer.send, limits=max_record_bytes(settings.topic_prefix)), command
+            ),
             owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
         )
 
     async def run_sweep(self) -> None:
         """Publish what is due. Raises aiokafka's errors while Kafka is unavailable."""
-        if self._producer is None:
-            # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
-            self._producer = AIOKafkaProducer(bootstrap_servers=self._settings.kafka, acks="all")
-            try:
-                await self._producer.start()
-            except BaseException:
-                await self.close()
-                raise
         try:
+            if self._producer is None:
+                # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
+                self._producer = AIOKafkaProducer(bootstrap_servers=self._settings.kafka, acks="all")
+                await self._producer.start()
             await run_sweep(self._sweep, self._clock())
-        except KafkaError:
+        except BaseException:
             await self.close()
             raise
 
@@ -151,10 +148,6 @@ class Timer:
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.stop()
-
-    async def _publish(self, command: Command) -> None:
-        sender = Sender(self._producer.send, limits=max_record_bytes(self._settings.topic_prefix))
-        await publish_command(self._settings, sender, command)
 
 
 async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
@@ -202,7 +195,6 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
 
 
 async def update_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
-    """Show how far the tables are behind the log."""
     for partition, behind in (await projection_lag(projector, log_reader)).items():
         metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
     metrics.FIGURES_SUCCEEDED.labels(figures="lag").set_to_current_time()

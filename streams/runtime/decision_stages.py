@@ -149,7 +149,6 @@ class DecisionStages:
         )
 
     async def close(self) -> None:
-        """Give up the reads that are under way."""
         for part in (self._backgrounds, self._finder, self._policies):
             await part.close()
 

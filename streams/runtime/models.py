@@ -39,7 +39,6 @@ class StageModels:
 
     @cached_property
     def resolver(self) -> CachedChatModel:
-        """The model that resolves conflicts."""
         name = self._settings.resolve_model
         is_other = name is not None and name != self._settings.chat_model
         return self._cached(self._settings.model_copy(update={"chat_model": name})) if is_other else self.chat
@@ -60,7 +59,6 @@ class StageModels:
         )
 
     async def close(self) -> None:
-        """Close what was built."""
         built = {id(model): model for name in ("chat", "resolver", "embedder") if (model := self.__dict__.get(name))}
         for model in built.values():
             await model.close()

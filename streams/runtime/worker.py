@@ -301,7 +301,6 @@ class StageFactory:
         return {partition: offset for (_, partition), offset in app.window.finished.items()} if app else {}
 
     async def crash(self, stage: Stage, error: StageCrash) -> None:
-        """Have a stage of this process started again."""
         await self._built[stage].crash(error)
 
     def builder(self, stage: Stage) -> Callable[[], StageApp]:

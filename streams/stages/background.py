@@ -140,7 +140,6 @@ class BackgroundReader(RecentTurns):
 
     def __init__(self, messages: Journal, facts: FactStore, entities: EntityStore, replies: ReplyStore) -> None:
         super().__init__()
-        self._replies = replies
         self._messages: MicroBatcher[ConversationRequest, tuple[EarlierMessage, ...]] = MicroBatcher(
             messages.messages_before, **LOOKUP_OPTIONS
         )
@@ -148,7 +147,12 @@ class BackgroundReader(RecentTurns):
         self._entities: MicroBatcher[ShownEntitiesRequest, ShownEntities] = MicroBatcher(
             entities.shown_entities, **LOOKUP_OPTIONS
         )
-        self._gets: MicroBatcher[ReplyKey, Background | None] = MicroBatcher(self._get_many, max_wait=0)
+
+        async def get_many(keys: list[ReplyKey]) -> list[Background | None]:
+            stored = await replies.get_many(keys)
+            return [Background.model_validate_json(stored[key][0].reply) if key in stored else None for key in keys]
+
+        self._gets: MicroBatcher[ReplyKey, Background | None] = MicroBatcher(get_many, max_wait=0)
         self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(replies.put_many, max_wait=0)
 
     async def background_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> Background:
@@ -266,10 +270,6 @@ class BackgroundReader(RecentTurns):
             facts=rules.known_facts,
         )
         return await self._entities.submit(request)
-
-    async def _get_many(self, keys: list[ReplyKey]) -> list[Background | None]:
-        stored = await self._replies.get_many(keys)
-        return [Background.model_validate_json(stored[key][0].reply) if key in stored else None for key in keys]
 
     async def close(self) -> None:
         for batcher in (self._messages, self._facts, self._entities, self._gets, self._puts):

@@ -267,8 +267,15 @@ class StageProcessor(Generic[I, O]):
             try:
                 output = await self.definition.work(stage_input, record)
             except Exception as error:
-                ended = self._end_of(error, record)
-                if ended is None:
+                if isinstance(error, SourceEndedError):
+                    ended = error
+                elif isinstance(error, StatementTimeoutError):
+                    ended = SourceEndedError("statement_timeout", str(error))
+                elif isinstance(error, _PROGRAM_ERRORS) or fault_of(error) == "record":
+                    log.exception("record_failed", stage=self.definition.stage, position=record.position)
+                    detail = "".join(traceback.format_exception_only(error)).strip()
+                    ended = SourceEndedError("unexpected_error", detail, possibly_systemic=True)
+                else:  # it concerns the stage
                     raise
                 if not ended.possibly_systemic or await budget.spend():
                     return await self._dead_letter(stage_input, record, ended)
@@ -278,18 +285,6 @@ class StageProcessor(Generic[I, O]):
                 if output is not None and envelope.end is None and self.definition.shows_health(output):
                     budget.record_success()
                 return output
-
-    def _end_of(self, error: Exception, record: KafkaRecord) -> SourceEndedError | None:
-        """How the source ends by an error; None where the error concerns the stage."""
-        if isinstance(error, SourceEndedError):
-            return error
-        if isinstance(error, StatementTimeoutError):
-            return SourceEndedError("statement_timeout", str(error))
-        if not isinstance(error, _PROGRAM_ERRORS) and fault_of(error) != "record":
-            return None
-        log.error("record_failed", stage=self.definition.stage, position=record.position, exc_info=error)
-        detail = "".join(traceback.format_exception_only(error)).strip()
-        return SourceEndedError("unexpected_error", detail, possibly_systemic=True)
 
     async def _dead_letter(self, stage_input: I, record: KafkaRecord, error: SourceEndedError) -> O:
         await self.dead_letters.write(

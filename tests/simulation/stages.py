@@ -177,7 +177,6 @@ def _settings(max_in_flight: int, max_pending: int, *, chain: bool) -> StreamsSe
         provider="openai",  # the rules of the offline one share no calls
         chain=chain,
         session_timeout=SESSION_SECONDS,
-        heartbeat_interval=1.0,
         drain_grace=DRAIN_SECONDS,
         max_in_flight=max_in_flight,
         max_pending=max_pending,

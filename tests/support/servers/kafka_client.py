@@ -21,9 +21,7 @@ PARTITIONS: Final = 4
 
 def quick_settings(bootstrap: str, prefix: str) -> StreamsSettings:
     """Of a stage that notices soon that another one has come or gone."""
-    return StreamsSettings(
-        kafka=bootstrap, topic_prefix=prefix, session_timeout=2.0, heartbeat_interval=0.3, drain_grace=10.0
-    )
+    return StreamsSettings(kafka=bootstrap, topic_prefix=prefix, session_timeout=2.0, drain_grace=10.0)
 
 
 async def wait_until(condition: Callable[[], Awaitable[T]]) -> T:
