@@ -5,7 +5,7 @@ Which turns share it, how long a turn waits, and what each would ask alone.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -130,30 +130,6 @@ TURN_ERRORS: Final = (*RECORD_ERRORS, StatementTimeoutError, ReplyNotStorableErr
 log = get_logger(__name__)
 
 
-async def ask_divided(
-    questions: Sequence[TurnQuestion], ask: Callable[[Sequence[TurnQuestion]], Awaitable[Sequence[bool]]]
-) -> AsyncIterator[tuple[TurnQuestion, bool]]:
-    """Have all `questions` asked; gives each with whether it has a part of a reply. `ask` asks some in one call."""
-    try:
-        found, reason = await ask(questions), "no_part"
-    except BatchSuspectError as error:
-        log.info("shared_call_failed", turns=len(questions), error=str(error))
-        if len(questions) > MIN_DIVIDED:
-            middle = len(questions) // 2
-            for half in (questions[:middle], questions[middle:]):
-                async for answered in ask_divided(half, ask):
-                    yield answered
-            return
-        found, reason = [False] * len(questions), "refused"
-    except (PromptRefusedError, *TURN_ERRORS) as error:
-        log.info("shared_call_failed", turns=len(questions), error=str(error))
-        found, reason = [False] * len(questions), "refused"
-    if alone := list(found).count(False):
-        metrics.TURNS_ASKED_ALONE.labels(reason=reason).inc(alone)
-    for answered in zip(questions, found, strict=True):
-        yield answered
-
-
 MAX_REMEMBERED: Final = 4096
 LOOKED_AT: Final = 3
 """For each turn that a call may ask about so many records are looked at: some are of other runs, or ask no model."""
@@ -201,10 +177,7 @@ class CallSharer:
             log.info("shared_call_failed", turns=1, error=str(error).strip())
             return first
         if others:
-            async for question, has_part in ask_divided([first, *others], partial(self._ask_once, rules=rules)):
-                self._asked[_id(question.placed)] = question if has_part else None
-                while len(self._asked) > MAX_REMEMBERED:
-                    self._asked.popitem(last=False)
+            await self._ask_together([first, *others], rules)
             self._asked[_id(placed)] = None
         return first
 
@@ -228,17 +201,35 @@ class CallSharer:
         replied = await asyncio.gather(*(self._model.has_reply(one.asked) for one in questions))
         return [one for one, has_reply in zip(questions, replied, strict=True) if not has_reply]
 
-    async def _ask_once(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> list[bool]:
+    async def _ask_together(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> None:
+        """Ask in one call, and note whose part its reply has; of halves of them, where one of the turns is suspect."""
         tasks = [one.task for one in questions]
         known = known_together(tasks, tokens=rules.known_tokens)
-        found = await self._model.ask_together(
-            [one.asked for one in questions],
-            shared_prompt(tasks, known),
-            partial(divide_reply, tasks=tasks),
-            known=tuple(fact.fact_id for fact in known.facts),
-            entities=tuple(entity.entity_id for entity in known.entities),
-        )
-        return list(found)
+        try:
+            found, reason = (
+                await self._model.ask_together(
+                    [one.asked for one in questions],
+                    shared_prompt(tasks, known),
+                    partial(divide_reply, tasks=tasks),
+                    known=tuple(fact.fact_id for fact in known.facts),
+                    entities=tuple(entity.entity_id for entity in known.entities),
+                ),
+                "no_part",
+            )
+        except (BatchSuspectError, PromptRefusedError, *TURN_ERRORS) as error:
+            log.info("shared_call_failed", turns=len(questions), error=str(error))
+            if isinstance(error, BatchSuspectError) and len(questions) > MIN_DIVIDED:
+                middle = len(questions) // 2
+                await self._ask_together(questions[:middle], rules)
+                await self._ask_together(questions[middle:], rules)
+                return
+            found, reason = [False] * len(questions), "refused"
+        if alone := list(found).count(False):
+            metrics.TURNS_ASKED_ALONE.labels(reason=reason).inc(alone)
+        for question, has_part in zip(questions, found, strict=True):
+            self._asked[_id(question.placed)] = question if has_part else None
+            while len(self._asked) > MAX_REMEMBERED:
+                self._asked.popitem(last=False)
 
 
 def _id(placed: CallTurn) -> tuple[str, str, int]:
