@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
@@ -114,15 +114,9 @@ class Timer:
     """
 
     def __init__(
-        self,
-        settings: StreamsSettings,
-        facts: ExpiryReader,
-        *,
-        partitions: Callable[[], frozenset[int]],
-        clock: Callable[[], datetime],
+        self, settings: StreamsSettings, facts: ExpiryReader, *, partitions: Callable[[], frozenset[int]]
     ) -> None:
         self._settings = settings
-        self._clock = clock
         self._producer: Any = None
         self._sweep = ExpirySweep(
             facts,
@@ -139,7 +133,7 @@ class Timer:
                 # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
                 self._producer = AIOKafkaProducer(bootstrap_servers=self._settings.kafka, acks="all")
                 await self._producer.start()
-            await run_sweep(self._sweep, self._clock())
+            await run_sweep(self._sweep, datetime.now(UTC))
         except BaseException:
             await self.close()
             raise

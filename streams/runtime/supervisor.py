@@ -21,21 +21,11 @@ log = get_logger(__name__)
 NOISY_LOGGERS: Final = ("faust", "aiokafka", "mode", "kafka", "asyncio")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupervisorSettings:
-    """When a stage is restarted; all times in seconds.
-
-    A restart waits `initial_restart_delay`, doubled with each crash up to `max_restart_delay`, and starts over once a
-    stage has run for `reset_delay_after`. A window that finishes none of its pending records for `stall_timeout` is
-    restarted as well. Stages are looked at every `check_interval`, and until they are ready every `start_interval`.
-    """
-
-    initial_restart_delay: float = 1.0
-    max_restart_delay: float = 60.0
-    reset_delay_after: float = 60.0
-    stall_timeout: float = 600.0
-    check_interval: float = 1.0
-    start_interval: float = 0.05
+FIRST_RESTART_SECONDS: Final = 1.0
+MAX_RESTART_SECONDS: Final = 60.0
+"""A restart waits the first, doubled with each crash up to this; once a stage has run for so long, it starts over."""
+CHECK_SECONDS: Final = 1.0
+START_CHECK_SECONDS: Final = 0.05  # until a stage is ready
 
 
 async def run_stages(
@@ -44,20 +34,21 @@ async def run_stages(
     *,
     last: Sequence[Callable[[], StageApp]] = (),
     ready: MutableMapping[str, bool] | None = None,
-    settings: SupervisorSettings | None = None,
+    stall_timeout: float = 600.0,
 ) -> None:
     """Run one App per builder until `stop` is set, then drain and stop them all; those of `last` when the others have.
 
     A builder gives a new App at each call. `ready` tells per stage whether it is a member of its group. Returns when
     every App has stopped or used up its stop timeout; the consumer thread of a crashed App can outlive it, so a process
     that ends here should end with `os._exit`.
+    A window that finishes none of its pending records for `stall_timeout` seconds has its App restarted.
     An App that must not start, or crashes with `StartRefused`, is not restarted: all are stopped, and it is raised.
     """
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
-    stop_last, settings = asyncio.Event(), settings or SupervisorSettings()
-    supervise = partial(_Supervisor, stop_all=stop, ready=ready, settings=settings)
+    stop_last = asyncio.Event()
+    supervise = partial(_Supervisor, stop_all=stop, ready=ready, stall_timeout=stall_timeout)
     first, others = [supervise(build, stop) for build in builders], [supervise(build, stop_last) for build in last]
     async with asyncio.TaskGroup() as group:
         for supervisor in others:
@@ -81,12 +72,11 @@ class _Supervisor:
     stop: asyncio.Event
     stop_all: asyncio.Event
     ready: MutableMapping[str, bool]
-    settings: SupervisorSettings
+    stall_timeout: float
     start_error: StartRefused | None = None
 
     async def run(self) -> None:
-        settings, crashes = self.settings, 0
-        delay_after = growing_delay(settings.initial_restart_delay, settings.max_restart_delay)
+        delay_after, crashes = growing_delay(FIRST_RESTART_SECONDS, MAX_RESTART_SECONDS), 0
         while not self.stop.is_set():
             app = self.build()
             began = asyncio.get_running_loop().time()
@@ -98,7 +88,7 @@ class _Supervisor:
                 return
             if self.stop.is_set():
                 return
-            ran_long = asyncio.get_running_loop().time() - began > settings.reset_delay_after
+            ran_long = asyncio.get_running_loop().time() - began > MAX_RESTART_SECONDS
             crashes = 1 if ran_long else crashes + 1
             delay = delay_after(crashes)
             metrics.STAGE_CRASHES.labels(stage=app.stage).inc()
@@ -141,9 +131,9 @@ class _Supervisor:
                 metrics.WINDOW_OLDEST.labels(stage=stage).set(one.oldest_age)
                 metrics.WINDOW_STALLED.labels(stage=stage).set(one.stalled_for)
             progress = max(windows, key=lambda one: one.stalled_for)
-            if progress.stalled_for > self.settings.stall_timeout:
+            if progress.stalled_for > self.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
-            await asyncio.sleep(self.settings.check_interval if is_ready else self.settings.start_interval)
+            await asyncio.sleep(CHECK_SECONDS if is_ready else START_CHECK_SECONDS)
 
     def _set_ready(self, app: StageApp, *, ready: bool) -> None:
         for stage in app.chain:

@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
 from mnemolog.common.cancellation import cancel_all, first_of
@@ -42,10 +43,6 @@ from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import (
     CHAINED_BEHIND,
     CONVERSATION_TURNS,
-    EMBEDDED_FACTS,
-    EXTRACTED_FACTS,
-    MATCHED_FACTS,
-    MEMORY_EVENTS,
     TOPICS,
     Topic,
     group_id,
@@ -69,7 +66,7 @@ from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.metrics_server import Health, serve_metrics
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ProjectionNotices, ReadYourWrites, Watermark
-from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
+from mnemolog.streams.runtime.supervisor import run_stages
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.extract import ParsedSource, has_asked_model, leading_turns, parse_source, rekeying
 from mnemolog.streams.stages.journal import JournalStage
@@ -86,21 +83,9 @@ from mnemolog.streams.stages.shared_calls import CallWait
 ALL_STAGES: Final[tuple[Stage, ...]] = ("journal", "extract", "embed", "match", "resolve", "project")
 CHAINABLE: Final[tuple[Stage, ...]] = ("extract", *CHAINED_BEHIND)
 """The stages that one worker may chain, in the order of a turn's way: each hands its records on to the next."""
-SOURCES: Final[Mapping[Stage, Topic]] = {
-    "journal": CONVERSATION_TURNS,
-    "extract": CONVERSATION_TURNS,
-    "embed": EXTRACTED_FACTS,
-    "match": EMBEDDED_FACTS,
-    "resolve": MATCHED_FACTS,
-    "project": MEMORY_EVENTS,
-}
+SOURCES: Final[Mapping[str, Topic]] = {stage: topic for topic in TOPICS for stage in topic.consumers}
 """What each stage reads; the later stages of a chain get their records in memory."""
-OUTPUTS: Final[Mapping[Stage, Topic]] = {
-    "extract": EXTRACTED_FACTS,
-    "embed": EMBEDDED_FACTS,
-    "match": MATCHED_FACTS,
-    "resolve": MEMORY_EVENTS,
-}
+OUTPUTS: Final = {stage: SOURCES[following] for stage, following in pairwise((*CHAINABLE, "project"))}
 BATCH_RECORDS: Final = 256
 BATCHES_AT_ONCE: Final = 2
 """Of different partitions: while the database works on one batch, another is read and folded."""
@@ -204,8 +189,7 @@ async def _run_prepared(
         last = [build for stage, build in builders.items() if stage == "project"]
         first = [build for stage, build in builders.items() if stage != "project"]
         async with running_loops(background_loops(factory, stages, pool, health.failing), health.failing):
-            supervision = SupervisorSettings(stall_timeout=settings.watchdog)
-            await run_stages(first, stop, last=last, ready=health.stages, settings=supervision)
+            await run_stages(first, stop, last=last, ready=health.stages, stall_timeout=settings.watchdog)
 
 
 @asynccontextmanager
@@ -269,7 +253,7 @@ def background_loops(
     if "resolve" in stages:
         notices = ProjectionNotices(settings.postgres or "", shared.watermark.wake)
         yield BackgroundLoop("notices", 0, notices.listen)
-        timer = Timer(settings, FactStore(pool), partitions=lambda: factory.partitions("resolve"), clock=utc_now)
+        timer = Timer(settings, FactStore(pool), partitions=lambda: factory.partitions("resolve"))
         yield BackgroundLoop("timer", settings.expiry_interval, timer.run_sweep, timer.close)
 
 
@@ -424,8 +408,9 @@ async def check_layout(bootstrap: str, stages: Sequence[Stage], *, prefix: str =
     if len(stages) > 1:
         unread = [one for one in await stage_lags(bootstrap, prefix=prefix) if one.stage in CHAINED_BEHIND and one.lag]
         if unread:
-            topics = {stage: topic_name(topic, prefix) for topic in TOPICS for stage in topic.consumers}
-            listed = ", ".join(f"{one.lag} records of {topics[one.stage]} (read by {one.stage})" for one in unread)
+            listed = ", ".join(
+                f"{one.lag} records of {topic_name(SOURCES[one.stage], prefix)} (read by {one.stage})" for one in unread
+            )
             raise MixedLayouts(
                 f"workers of single stages have left unread {listed}: this worker chains its stages, and "
                 f"would never read them. Start `mnemolog worker {' '.join(CHAINED_BEHIND)} project` until these topics "

@@ -1,9 +1,10 @@
 """Reads what an extraction is shown beside its turn, and keeps it for repeated deliveries."""
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Final
 
 import psycopg
@@ -47,21 +48,17 @@ Place = tuple[datetime, int]
 """Where a record stands in the order of its owner: the broker's time of it, and its offset."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _RecentTurn:
-    place: Place
     scope: Scope
     occurred_at: datetime
     messages: tuple[EarlierMessage, ...]
-
-    @property
-    def characters(self) -> int:
-        return sum(len(message.content) for message in self.messages)
+    characters: int
 
 
 @dataclass(slots=True)
 class _Owner:
-    turns: deque[_RecentTurn] = field(default_factory=deque)
+    turns: dict[Place, _RecentTurn] = field(default_factory=dict)  # in the order in which they were extracted
     deleted_at: datetime | None = None
 
 
@@ -76,13 +73,11 @@ class RecentTurns:
 
     def remember(self, turn: Turn, place: Place) -> None:
         """Keep a turn for those after it; one that is delivered again is kept once."""
-        known = self._owner(turn.scope.owner)
-        if any(one.place == place for one in known.turns):
-            return
-        messages = tuple(messages_of(turn))
-        known.turns.append(_RecentTurn(place=place, scope=turn.scope, occurred_at=turn.occurred_at, messages=messages))
-        while len(known.turns) > MAX_TURNS or sum(one.characters for one in known.turns) > MAX_OWNER_CHARACTERS:
-            known.turns.popleft()
+        turns, messages = self._owner(turn.scope.owner).turns, tuple(messages_of(turn))
+        characters = sum(len(message.content) for message in messages)
+        turns.setdefault(place, _RecentTurn(turn.scope, turn.occurred_at, messages, characters))
+        while len(turns) > MAX_TURNS or sum(one.characters for one in turns.values()) > MAX_OWNER_CHARACTERS:
+            del turns[next(iter(turns))]
 
     def forget(self, owner: str, published_at: datetime) -> None:
         """Forget what an owner said before a deletion that was published then."""
@@ -99,15 +94,14 @@ class RecentTurns:
         """The messages that were said before a turn, as the journal would give them, the oldest first."""
         known = self._owners.get(request.scope.owner)
         turns = [
-            one
-            for one in (known.turns if known else ())
+            (one.occurred_at, place, one.messages)
+            for place, one in (known.turns.items() if known else ())
             if one.scope == request.scope
-            and one.place < (request.published_at, request.offset)
+            and place < (request.published_at, request.offset)
             and request.said_at - request.age <= one.occurred_at <= request.said_at
             and all(message.turn_id != request.turn_id for message in one.messages)
         ]
-        turns.sort(key=lambda one: (one.occurred_at, one.place))
-        return tuple(message for one in turns for message in one.messages)
+        return tuple(message for _, _, messages in sorted(turns, key=itemgetter(0, 1)) for message in messages)
 
     def _owner(self, owner: str) -> _Owner:
         known = self._owners.setdefault(owner, _Owner())
