@@ -64,18 +64,11 @@ async def restore_log(
         ):
             tables = TableLogSource(pool)
             losses = await find_losses(log, tables)
-            total, done = sum(loss.missing for loss in losses), 0
-
-            def report(appended: int) -> None:
-                nonlocal done
-                done += appended
-                on_progress(STEP, done, total)
-
+            total = sum(loss.missing for loss in losses)
             if losses and not verify_only:
-                compression = None if reached.compression == "none" else reached.compression
                 with translated_kafka_errors(reached):
                     await append_lost_commits(
-                        kafka, losses, log, tables, prefix=prefix, compression=compression, on_appended=report
+                        reached, losses, log, tables, on_appended=lambda done: on_progress(STEP, done, total)
                     )
         rebuilt = None
         if not verify_only and any(not loss.same_offsets for loss in losses):

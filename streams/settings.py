@@ -309,8 +309,3 @@ def default_rules(settings: StreamsSettings) -> EffectivePolicy:
     if settings.provider == "offline":  # the rules are shown nothing of what is known, and take one turn at a time
         rules |= {"known_entities": 0, "known_facts": 0, "call_turns": 1}
     return EffectivePolicy(confidence=settings.confidence_preset, single_valued=settings.single_valued_keys, **rules)
-
-
-def asks_about_names(settings: StreamsSettings) -> bool:
-    """Whether a model is asked whom doubtful names mean; the offline rules cannot tell."""
-    return settings.ask_about_names and settings.provider != "offline"

@@ -140,13 +140,11 @@ class KafkaLogReader:
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
         connecting, self._connecting = self._connecting, None
-        if connecting is None:
-            return
-        if not connecting.done():
+        if connecting is not None:
             connecting.cancel()
-        consumer: Any = (await asyncio.gather(connecting, return_exceptions=True))[0]
-        if not isinstance(consumer, BaseException):
-            await finish(consumer.stop())
+            (consumer,) = await asyncio.gather(connecting, return_exceptions=True)
+            if not isinstance(consumer, BaseException):
+                await finish(consumer.stop())
 
     async def _connected_consumer(self) -> Any:
         """The consumer of all callers. They share one attempt to connect, so that its timeout is nobody's twice."""

@@ -376,12 +376,11 @@ class Window:
             return
         arrival = self._lingering[queue] = asyncio.Event()
         try:
-            async with asyncio.timeout(seconds):
-                while self._lingering.get(queue) is arrival and not is_enough():
-                    arrival.clear()
-                    await arrival.wait()
-        except TimeoutError:
-            pass
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while self._lingering.get(queue) is arrival and not is_enough():
+                        arrival.clear()
+                        await arrival.wait()
         finally:
             if self._lingering.get(queue) is arrival:
                 del self._lingering[queue]

@@ -26,7 +26,7 @@ from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
 from mnemolog.streams.runtime.models import StageModels
-from mnemolog.streams.settings import StreamsSettings, asks_about_names
+from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.background import BackgroundReader
 from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.embed import EmbedStage
@@ -119,7 +119,7 @@ class DecisionStages:
                 decider=decider,
                 linker=linker,
                 candidates=EntityCandidates(self._finder),
-                asks_about_names=asks_about_names(self._settings),
+                asks_about_names=self._settings.ask_about_names and self._settings.provider != "offline",
             ),
             commands=CommandParts(
                 handle=CommandHandler(

@@ -20,6 +20,7 @@ from mnemolog.streams.errors import LogNotRestored, WorkersRunning
 from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka.lag import group_members
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, TOPICS, group_id, topic_name
+from mnemolog.streams.settings import StreamsSettings
 
 BATCH: Final = 200
 MAX_REQUEST_BYTES: Final = 2 * 1024 * 1024
@@ -79,27 +80,26 @@ async def find_losses(log: LogSource, tables: LogSource) -> list[PartitionLoss]:
 
 
 async def append_lost_commits(
-    bootstrap: str,
+    settings: StreamsSettings,
     losses: list[PartitionLoss],
     log: LogSource,
     tables: LogSource,
     *,
-    prefix: str = "",
-    compression: str | None = None,
     on_appended: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Append what `find_losses` found, in the order of the log, and compare again.
 
-    Interrupted, it can be called again with new losses. Raises `LogNotRestored` where something else was written
-    meanwhile, or the log is still not what the tables hold.
+    `on_appended` gets the number of records that are appended so far. Interrupted, it can be called again with new
+    losses. Raises `LogNotRestored` where something else was written meanwhile, or the log is still not what the tables
+    hold.
     """
     producer = AIOKafkaProducer(
-        bootstrap_servers=bootstrap,
+        bootstrap_servers=settings.kafka or "",
         enable_idempotence=True,  # keeps the order of what it sends
-        compression_type=compression,
+        compression_type=None if settings.compression == "none" else settings.compression,
         max_request_size=MAX_REQUEST_BYTES,
     )
-    topic = topic_name(MEMORY_EVENTS, prefix)
+    topic, appended = topic_name(MEMORY_EVENTS, settings.topic_prefix), 0
     try:
         await producer.start()
         for loss in losses:
@@ -119,7 +119,8 @@ async def append_lost_commits(
                             "next: something else writes to it. Stop all workers, then start this command again"
                         )
                     next_offset += 1
-                on_appended(len(sent))
+                appended += len(sent)
+                on_appended(appended)
             await _verify(loss, log, tables)
     finally:
         await producer.stop()

@@ -98,13 +98,8 @@ class EffectiveSettings:
     def __init__(self, settings: StreamsSettings, policies: PolicyStore) -> None:
         self._policies = policies
         self._rules = default_rules(settings)
-        self._thresholds = Overrides(
-            duplicate=settings.duplicate_threshold,
-            raw_duplicate=settings.raw_duplicate_threshold,
-            conflict=settings.conflict_threshold,
-            near_duplicate=settings.near_duplicate_threshold,
-            ending=settings.ending_threshold,
-        )
+        names = ("duplicate", "raw_duplicate", "conflict", "near_duplicate", "ending")
+        self._thresholds = Overrides(**{name: getattr(settings, f"{name}_threshold") for name in names})
         self._name_twin = settings.name_twin_threshold
         # Each stage asks for them, and nearly all turns have the same.
         self.thresholds_for = lru_cache(maxsize=256)(self._thresholds_for)

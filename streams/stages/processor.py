@@ -16,6 +16,7 @@ from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.faults import fault_of
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.command import Command, Import
+from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, Envelope, ExtractedFacts
 from mnemolog.schemas.errors import InvalidRecordError
 from mnemolog.schemas.policy import LIMIT_ADVICE, EffectivePolicy, LimitHit
@@ -143,9 +144,9 @@ class FailureBudget:
     restarts of its stage, so that a stage that crashes again and again does not get a new one each time.
     """
 
-    def __init__(self, stage: str, *, jitter: Callable[[], float] = random.random) -> None:
+    def __init__(self, stage: str) -> None:
         self._stage = stage
-        self._delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=jitter)
+        self._delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=random.random)
         self._left = MAX_FAILURES_IN_A_ROW
         self._tries = 0
         self._held = metrics.STAGE_HELD.labels(stage=stage)
@@ -190,14 +191,8 @@ class FailureBudgets(dict[tuple[str, str], FailureBudget]):
         return budget
 
 
-class StageOutput(Protocol):
-    @property
-    def key(self) -> bytes: ...
-    def to_bytes(self) -> bytes: ...
-
-
 I = TypeVar("I", bound=StageInput)  # noqa: E741 -- the usual name of an input
-O = TypeVar("O", bound=StageOutput)  # noqa: E741 -- the usual name of an output
+O = TypeVar("O", bound=Envelope | Commit)  # noqa: E741 -- the usual name of an output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

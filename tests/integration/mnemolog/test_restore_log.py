@@ -132,7 +132,7 @@ async def test_somebody_who_writes_meanwhile_is_noticed(settings: Settings, proj
         losses = await find_losses(log, tables)
         await write(settings, commits(9))
         with pytest.raises(LogNotRestored, match="something else writes to it"):
-            await append_lost_commits(settings.kafka or "", losses, log, tables, prefix=settings.topic_prefix)
+            await append_lost_commits(settings, losses, log, tables)
         await log.close()
 
 
