@@ -7,7 +7,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -49,7 +49,7 @@ async def run_all_in_one(
     """
     check_before_start(settings)
     start = _Start(settings, progress or (lambda *_: None))
-    try:
+    with suppress(StopRequested):
         async with AsyncExitStack() as held:
             running, stack = await held.enter_async_context(start.servers(stop, test=test))
             await cancel_on_stop(stop, start.loading)
@@ -70,8 +70,6 @@ async def run_all_in_one(
 
             start.progress(STAGES_STEP, 0, 1)
             await _run_stages(running, stack, stop, on_ready)
-    except StopRequested:
-        return
 
 
 def check_before_start(settings: Settings) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mnemolog.admin import create_topics, rebuild, translated_kafka_errors
 from mnemolog.all_in_one import partitions_of
@@ -23,8 +23,6 @@ from mnemolog.streams.runtime.lost_commits import (
 
 if TYPE_CHECKING:
     from mnemolog.projections.rebuild.rebuild import RebuildReport
-
-STEP: Final = "appending"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +66,7 @@ async def restore_log(
             if losses and not verify_only:
                 with translated_kafka_errors(reached):
                     await append_lost_commits(
-                        reached, losses, log, tables, on_appended=lambda done: on_progress(STEP, done, total)
+                        reached, losses, log, tables, on_appended=lambda done: on_progress("appending", done, total)
                     )
         rebuilt = None
         if not verify_only and any(not loss.same_offsets for loss in losses):

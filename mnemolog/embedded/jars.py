@@ -21,7 +21,6 @@ FETCH_THREADS = 8
 ATTEMPTS = 3
 FETCH_TIMEOUT_SECONDS = 20
 
-
 Progress = Callable[[str, int, int], None]
 """Called with a step, how much of it is done, and of how much; possibly from another thread than the caller's."""
 

@@ -20,7 +20,6 @@ from mnemolog.embedded.child import Child, ServerCommand
 from mnemolog.embedded.data_folder import LOOPBACK
 from mnemolog.errors import ServerFailedError
 
-SERVER = "kafka"
 DATA_FOLDER = "data"
 PROPERTIES = "server.properties"
 START_SECONDS = 90
@@ -195,7 +194,7 @@ def _command(
 ) -> ServerCommand:
     java = [str(java_executable()), *JAVA_OPTIONS, f"-Djava.io.tmpdir={plan.temporary}", *options]
     return ServerCommand(
-        server=SERVER,
+        server="kafka",
         # In this order: an archive of classes fits the same class path alone.
         arguments=[*java, "-cp", ":".join(map(str, plan.class_path)), *program],
         folder=plan.folder,

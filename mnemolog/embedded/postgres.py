@@ -20,7 +20,6 @@ from mnemolog.embedded.child import Account, Child, ServerCommand
 from mnemolog.embedded.data_folder import LOOPBACK
 from mnemolog.errors import DataFolderError, MissingExtraError
 
-SERVER = "postgres"
 USER = DATABASE = "mnemolog"
 START_SECONDS = 60
 INIT_SECONDS = 60
@@ -108,7 +107,7 @@ async def start_postgres(plan: PostgresPlan, started: Callable[[Child], None]) -
 
 def _command(plan: PostgresPlan, arguments: list[str], account: Account) -> ServerCommand:
     return ServerCommand(
-        server=SERVER,
+        server="postgres",
         arguments=arguments,
         folder=plan.folder,
         log=plan.log,

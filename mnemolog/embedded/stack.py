@@ -22,7 +22,6 @@ START_ATTEMPTS = 3
 STOP_SECONDS = 30
 WATCH_SECONDS = 0.5
 
-
 log = get_logger(__name__)
 
 Prepare = Callable[[str], Awaitable[None]]

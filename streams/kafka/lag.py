@@ -102,14 +102,14 @@ class BacklogReader:
         self._times: dict[tuple[str, TopicPartition], tuple[int, datetime]] = {}
         self._connections = AsyncExitStack()
         self._clients: tuple[Any, Any] | None = None
-        self.fetched = 0
-        """How many records have been fetched so far."""
+        self.fetched = 0  # records, so far
 
     async def read(self) -> list[PartitionBacklog]:
         """The backlog of every stage and partition.
 
         Raises aiokafka's errors while Kafka is unavailable, and `TimeoutError` where it does not answer in time.
         """
+        found = []
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 if self._clients is None:  # they are kept: connecting takes most of the time of a reading
@@ -117,36 +117,37 @@ class BacklogReader:
                     admin = await connect(connected_admin(self._bootstrap))
                     options = {"max_partition_fetch_bytes": FETCH_BYTES, "auto_offset_reset": "earliest"}
                     self._clients = admin, await connect(connected_consumer(self._bootstrap, **options))
-                return await self._read(*self._clients)
+                admin, consumer = self._clients
+                for stage, unread in (await unread_offsets(admin, consumer, self._prefix)).items():
+                    waiting = {place: start for place, (start, end) in unread.items() if start < end}
+                    await self._look_up(consumer, stage, waiting)
+                    for place, (start, end) in unread.items():
+                        oldest_at = self._times[stage, place][1] if place in waiting else None
+                        found.append(
+                            PartitionBacklog(
+                                stage=stage, partition=place.partition, records=end - start, oldest_at=oldest_at
+                            )
+                        )
         except BaseException:
             await self.close()
             raise
+        return found
 
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
         self._clients = None
         await self._connections.aclose()
 
-    async def _read(self, admin: Any, consumer: Any) -> list[PartitionBacklog]:
-        found = []
-        for stage, unread in (await unread_offsets(admin, consumer, self._prefix)).items():
-            wanted = {
-                place: start
-                for place, (start, end) in unread.items()
-                if start < end and self._times.get((stage, place), (-1,))[0] != start
-            }
-            if wanted:
-                consumer.assign(list(wanted))
-                for place, start in wanted.items():
-                    consumer.seek(place, start)
-                for place, start in wanted.items():
-                    record = await consumer.getone(place)
-                    self.fetched += 1
-                    self._times[stage, place] = (start, datetime.fromtimestamp(record.timestamp / 1000, UTC))
-                consumer.unsubscribe()  # it would go on fetching
-            for place, (start, end) in unread.items():
-                _, oldest_at = self._times.get((stage, place), (0, None)) if start < end else (0, None)
-                found.append(
-                    PartitionBacklog(stage=stage, partition=place.partition, records=end - start, oldest_at=oldest_at)
-                )
-        return found
+    async def _look_up(self, consumer: Any, stage: str, waiting: Mapping[TopicPartition, int]) -> None:
+        """Learn the times of the oldest waiting records, as far as the stage has committed since."""
+        wanted = {place: at for place, at in waiting.items() if self._times.get((stage, place), (-1,))[0] != at}
+        if not wanted:
+            return
+        consumer.assign(list(wanted))
+        for place, offset in wanted.items():
+            consumer.seek(place, offset)
+        for place, offset in wanted.items():
+            record = await consumer.getone(place)
+            self.fetched += 1
+            self._times[stage, place] = (offset, datetime.fromtimestamp(record.timestamp / 1000, UTC))
+        consumer.unsubscribe()  # it would go on fetching

@@ -261,12 +261,13 @@ class Window:
         """
         self.fail = fail
         async for delivery in deliveries:
-            while self._is_full(delivery.record) and delivery.epoch == self.epoch:
+            record = delivery.record
+            while delivery.epoch == self.epoch and self._pending >= self.max_pending and not self._overflows(record):
                 self._stop_lingering()
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
             if delivery.epoch == self.epoch and self._horizon is None:
-                await self._admit(delivery.record, delivery.log_end)
+                await self._admit(record, delivery.log_end)
 
     async def drain(self, grace: float) -> DrainResult:
         """Finish the started records and those before them within `grace` seconds, cancel the rest, forget everything.
@@ -370,9 +371,8 @@ class Window:
     async def _linger(self, record: KafkaRecord, is_enough: Callable[[], bool], seconds: float) -> None:
         queue = self._queues.get(self._key_of(record))
         is_busy = self._horizon is not None or self._pending >= self.max_pending
-        if queue is None or is_busy or len(self._lingering) >= max(1, self.max_in_flight // LINGERING_PART):
-            return
-        if seconds <= 0 or is_enough():
+        places = max(1, self.max_in_flight // LINGERING_PART)
+        if queue is None or is_busy or seconds <= 0 or is_enough() or len(self._lingering) >= places:
             return
         arrival = self._lingering[queue] = asyncio.Event()
         try:
@@ -397,9 +397,6 @@ class Window:
         progress = self._partitions.setdefault(record.topic_partition, PartitionProgress(record.offset))
         self._keep(record, progress, self._clock(), finished)
         self._launch()
-
-    def _is_full(self, record: KafkaRecord) -> bool:
-        return self._pending >= self.max_pending and not self._overflows(record)
 
     def _overflows(self, record: KafkaRecord) -> bool:
         """Whether this record has to be read again, because its key has too many before it in memory."""

@@ -58,8 +58,7 @@ async def run_stages(
                 first_group.create_task(supervisor.run())
         await stop.wait()
         stop_last.set()
-    supervisors = [*first, *others]
-    for supervisor in supervisors:
+    for supervisor in (*first, *others):
         if supervisor.start_error is not None:
             raise supervisor.start_error
 

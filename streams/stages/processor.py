@@ -45,7 +45,6 @@ Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit 
 WaitUntilProjected = Callable[[str, int], Awaitable[None]]
 """Returns when the tables hold all that was committed for an owner, whose log is the partition."""
 
-
 log = get_logger(__name__)
 
 

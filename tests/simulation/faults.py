@@ -101,7 +101,7 @@ def no_epoch() -> Patches:
     async def run(self: Window, deliveries: AsyncIterable[Delivery], fail: FailureHandler) -> None:
         self.fail = fail
         async for delivery in deliveries:
-            while self._is_full(delivery.record):
+            while self._pending >= self.max_pending and not self._overflows(delivery.record):
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
             if self._horizon is None:
