@@ -211,12 +211,14 @@ def correct(
 def reject_ends(
     context: CommandContext, corrected: FactCorrected, old: StoredFact, challengers: StoredFacts
 ) -> Iterable[PendingRejected]:
-    """The held ends of the value that a correction has taken back are rejected: nothing is left for them to end."""
+    """The held ends and details of the value that a correction has taken back are rejected: nothing is left of it."""
     if same_value(corrected.fact, old.fact):
         return
-    ends = [known for known in challengers.values() if tells_end_of(known.fact, old.fact)]
-    for ordinal, known in enumerate(ends, corrected.ordinal + 1):
-        decision = context.decision("human", "corrected the value that it would end", [known])
+    of_value = [
+        known for known in challengers.values() if known.fact.key == old.fact.key and same_value(known.fact, old.fact)
+    ]
+    for ordinal, known in enumerate(of_value, corrected.ordinal + 1):
+        decision = context.decision("human", "corrected the value that it is about", [known])
         yield PendingRejected(**context.event_fields(ordinal, decision), target=known.fact_id)
 
 

@@ -35,7 +35,7 @@ from mnemolog.schemas.command import (
 from mnemolog.schemas.entity_events import EntityChange
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import DecisionUndone, MemoryEvent
-from mnemolog.schemas.facts import EmbeddedFact
+from mnemolog.schemas.facts import Candidate, EmbeddedFact
 from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Step, Thresholds
@@ -50,7 +50,7 @@ from mnemolog.streams.commands.context import (
 from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
 from mnemolog.streams.commands.identity import follow_changes, heed_subjects
-from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
+from mnemolog.streams.ends import EndRules, mark_unresolved, move_ends
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.subjects import cases_of_one_entity
 from mnemolog.streams.text.differences import USER_WORDS
@@ -273,20 +273,20 @@ class CommandHandler:
                 return await heed_subjects(undo.undo(context, events, history), self.facts)
             events = [*events, *later]
 
-    async def _is_selected(self, payload: DeleteAll, made: Events) -> Callable[[Value], bool]:
+    async def _is_selected(self, payload: DeleteAll, made: Events) -> Callable[[Candidate], bool]:
         """Whether "delete all" selects an ended fact: then its deletions do not open the fact again."""
         wanted, passed = payload.filters, frozenset[UUID]()
         if wanted is not None:
             deleted = [fact_id for event in made for fact_id in event.disbelieved_ids]
             ended = [known.fact_id for known in await self.facts.ended_facts(deleted)]
             passed = frozenset(await self.facts.passing_facts(ended, wanted))
-        return lambda value: (
-            payload.key in (None, value.fact.key)
-            and payload.category in (None, *value.fact.categories)
-            and (wanted is None or value.fact_id in passed)
+        return lambda known: (
+            payload.key in (None, known.key)
+            and payload.category in (None, *known.categories)
+            and (wanted is None or known.fact_id in passed)
         )
 
-    async def _is_left_ended(self, context: CommandContext, made: Events) -> Callable[[Value], bool]:
+    async def _is_left_ended(self, context: CommandContext, made: Events) -> Callable[[Candidate], bool]:
         """Whether a decision that an undo puts back in effect had left an ended fact ended: so it does now."""
         again = {one.reinstated: one for one in made if isinstance(one, DecisionUndone) and one.reinstated}
         originals = await self.facts.events(list(again)) if again else ()
@@ -299,7 +299,7 @@ class CommandHandler:
             for fact_id in event.affected_fact_ids & ended.keys()
             if event.position > since[ended[fact_id]]
         }
-        return lambda value: value.fact_id in ended and value.fact_id not in moved
+        return lambda known: known.fact_id in ended and known.fact_id not in moved
 
     def _check_size(self, envelope: MatchedFacts, events: Sequence[MemoryEvent | EntityChange]) -> None:
         """Raise `CommandRefusedError` for a command whose commit the log would not take."""

@@ -111,5 +111,8 @@ def _of_words(said: str, known: str) -> _Finding | None:
 
 
 def _content(said: str) -> list[str]:
-    words = re.findall(r"[^\W_]+", WORDS["negation"].sub(" ", said.casefold()))
-    return [NUMBERS.get(word, word) for word in words if word not in _EMPTY]
+    """The words that tell something, and the commas between them; capitals count behind the first word."""
+    found = re.findall(r"[^\W_]+|,", WORDS["negation"].sub(" ", said))
+    words = " ".join(NUMBERS.get(word.casefold(), word) for word in found if word.casefold() not in _EMPTY).strip(" ,")
+    first, _, rest = words.partition(" ")
+    return [first.casefold(), *re.sub(r"\bI\b", "i", rest).split()] if words else []

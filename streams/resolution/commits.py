@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import MAX_DETAIL, End, MatchedFacts
+from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
 from mnemolog.schemas.provenance import Provenance, Step, Thresholds
 
 _FROM_ENVELOPE: Final = (
@@ -31,8 +31,3 @@ def commit_of(
         detail=detail[:MAX_DETAIL],
         **end,
     )
-
-
-def end_commit(envelope: MatchedFacts, end: End, *, decided_at: datetime, step: Step | None = None) -> Commit:
-    """The commit of a source that came to its end without a decision."""
-    return commit_of(envelope, decided_at=decided_at, step=step, **dict(end))

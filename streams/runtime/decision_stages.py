@@ -23,8 +23,8 @@ from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.background import TIE_HEADS
 from mnemolog.streams.resolution.limits import LimitEnforcer
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.background import BackgroundReader

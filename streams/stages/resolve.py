@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Final
 from uuid import UUID
 
-from mnemolog.projections.stores.facts import CandidateFinder, SourceStatus
+from mnemolog.projections.stores.facts import CandidateFinder
 from mnemolog.schemas.admission import REFUSAL_REASONS
 from mnemolog.schemas.command import Promote, SummariseEntity
 from mnemolog.schemas.commit import Commit
@@ -27,11 +27,12 @@ from mnemolog.streams.entities.linker import EntityLinker, unlinked_names
 from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_relations
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.resolution.commits import commit_of, end_commit
-from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
+from mnemolog.streams.resolution.classify import without_candidates
+from mnemolog.streams.resolution.commits import commit_of
+from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts
 from mnemolog.streams.resolution.turn import TurnDecider
-from mnemolog.streams.resolution.unread_turns import with_raw_facts, without_raw_candidates
+from mnemolog.streams.resolution.unread_turns import with_raw_facts
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, WaitUntilProjected, limit_end
@@ -84,7 +85,11 @@ class ResolveStage:
         envelope = received.envelope
         await self.wait_until_projected(envelope.owner, record.partition)
         status = await self.finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
-        if status.committed and not _may_retry(status, envelope):
+        # It may be tried again where it failed, or was over a limit; and this is a later record, and no redelivery.
+        last, origin = status.origin, envelope.origin
+        same_log = last is not None and (last.topic, last.partition) == (origin.topic, origin.partition)
+        is_redelivered = last is not None and same_log and origin.offset <= last.offset
+        if status.committed and (not status.retryable or is_redelivered):
             metrics.ALREADY_COMMITTED.inc()
             return None
         if status.committed:
@@ -142,10 +147,10 @@ class ResolveStage:
         asks = self.turns.asks_about_names and envelope.infer and not rules.add_only
         names = await self.turns.linker.names_to_ask(named) if named and asks else None
         raw = await self.turns.decider.lookups.facts(stored) if stored else {}
-        envelope = without_raw_candidates(await self.turns.candidates.add(envelope, named, rules), raw)
+        envelope = without_candidates(await self.turns.candidates.add(envelope, named, rules), raw)
         envelope = with_subject_relations(envelope, named) if named else envelope
         thresholds, now = self.settings.thresholds_for(self.embedding_model, envelope.overrides), self.clock()
-        decision = await self.turns.decider.decide(
+        events, step = await self.turns.decider.decide(
             envelope,
             rules,
             thresholds,
@@ -154,13 +159,13 @@ class ResolveStage:
             named=named,
             names=names,
         )
-        metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(decision.step.dropped))
-        metrics.REPROMPTS.labels(purpose="resolve").inc(decision.step.reprompts)
-        metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in decision.events))
-        named = named and named.answered(decision.answers)
-        events = await self.close_lapsed(envelope, with_raw_facts(envelope, decision.events, raw), now)
+        metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(step.dropped))
+        metrics.REPROMPTS.labels(purpose="resolve").inc(step.reprompts)
+        metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in events))
+        named = named and named.answered(step.answered_names)
+        events = await self.close_lapsed(envelope, with_raw_facts(envelope, events, raw), now)
         named_events = await self.turns.linker.events_of_turn(envelope, named, events)
-        step = decision.step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
+        step = step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
             return self._end_commit(envelope, limit_end(hit), step)
         end = {"outcome": "facts"} if events else {"outcome": "no_facts", "reason": "nothing_kept"}
@@ -178,7 +183,15 @@ class ResolveStage:
         self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None
     ) -> Commit:
         started = perf_counter()
-        done = await self._carry_out(envelope, rules, latest_end)
+        order, now = envelope.order, self.clock()
+        if isinstance(order, Promote):
+            thresholds = self.settings.thresholds_for(self.embedding_model, envelope.overrides)
+            done = await self.commands.promote(envelope, rules, thresholds, latest_end=latest_end, now=now)
+        elif isinstance(order, SummariseEntity):
+            done = await self.commands.summarise(envelope, order, rules, now)
+            metrics.REPROMPTS.labels(purpose="summarise").inc(done.step.reprompts)
+        else:
+            done = CommandOutcome(result=await self.commands.handle(envelope, rules))
         if done.user_names:
             envelope = envelope.model_copy(update={"user_names": done.user_names})
         result = done.result
@@ -202,30 +215,12 @@ class ResolveStage:
             entity_events=(*named, *changes),
         )
 
-    async def _carry_out(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None
-    ) -> CommandOutcome:
-        if isinstance(envelope.order, Promote):
-            thresholds = self.settings.thresholds_for(self.embedding_model, envelope.overrides)
-            return await self.commands.promote(envelope, rules, thresholds, latest_end=latest_end, now=self.clock())
-        if isinstance(envelope.order, SummariseEntity):
-            summarised = await self.commands.summarise(envelope, envelope.order, rules, self.clock())
-            metrics.REPROMPTS.labels(purpose="summarise").inc(summarised.step.reprompts)
-            return summarised
-        return CommandOutcome(result=await self.commands.handle(envelope, rules))
-
     async def _exceeded_limit(
         self, envelope: MatchedFacts, rules: EffectivePolicy, events: Sequence[MemoryEvent], steps: Sequence[Step]
     ) -> LimitHit | None:
-        facts, tokens = added_facts(events, self.clock()), count_tokens(steps)
+        facts, tokens = added_facts(events, self.clock()), sum(step.input_tokens + step.output_tokens for step in steps)
         return await self.limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens)
 
     def _end_commit(self, envelope: MatchedFacts, end: End, step: Step | None = None) -> Commit:
-        return end_commit(envelope, end, decided_at=self.clock(), step=step)
-
-
-def _may_retry(status: SourceStatus, envelope: MatchedFacts) -> bool:
-    """Whether the source failed, or was rejected for a limit, and this is a later record of it, not a redelivery."""
-    last, origin = status.origin, envelope.origin
-    same_log = last is not None and (last.topic, last.partition) == (origin.topic, origin.partition)
-    return status.retryable and not (last and same_log and origin.offset <= last.offset)
+        """The commit of a source that came to its end without a decision."""
+        return commit_of(envelope, decided_at=self.clock(), step=step, **dict(end))

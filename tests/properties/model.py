@@ -91,7 +91,8 @@ class PerfectReader:
             case NumberedConflicts() if self.careless and not attempt:
                 return "It is known."
             case NumberedConflicts(doubtful_names=names) as task:
-                texts = {fact["text"] for fact in self.extractions.get(source_id, ())}
+                stated = self.extractions.get(source_id) or chain(*self.extractions.values())  # or it promotes these
+                texts = {fact["text"] for fact in stated}
                 said = list(self._decisions(task, texts, attempt))
                 nobody = [name_json(number, 0) for number, _ in enumerate(names, 1)]
                 return decisions_reply(*said, names=nobody or None)
@@ -163,8 +164,10 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
     if verdict in ("REPLACE", "RETRACT") and new and _began_that_day(conflict, targets, new.person):
         fields = {"ended_at": f"{conflict.valid_from:%Y-%m-%d}"}
     if verdict == "EXPIRE":
-        end = new.until if new and new.until else conflict.valid_from
-        fields = {"ended_at": max([end, *(known.true_from for _, known in targets)])}
+        said = read(conflict.fact.text)
+        end = said.until if said and said.until else conflict.valid_from
+        begun = max(known.true_from for _, known in targets)
+        fields = {"ended_at": f"{end:%Y-%m-%d}" if end.date() == begun.date() else max(end, begun)}
     return decision_json(conflict.number, verdict, *labels, **fields)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mnemolog.schemas.command import Delete
+from mnemolog.schemas.command import Delete, Undo
 from mnemolog.schemas.facts import ExtractedFact
 from tests.support.builders.commits import day, fact_id_at
 from tests.support.harnesses.command_harness import CommandHarness
@@ -22,6 +22,25 @@ ROME, OSLO = "Mira lives in Rome.", "Mira lives in Oslo."
 
 def said(text: str, **fields: Any) -> ExtractedFact:
     return home(text, value=next((city for city in ("Rome", "Oslo") if city in text), None), **fields)
+
+
+async def test_a_value_is_in_doubt_beside_another_one_and_not_beside_itself(
+    resolver: ResolverHarness, commands: CommandHarness
+) -> None:
+    """Rome is deleted, and the same home and another one are told; then the deletion is undone."""
+    rome = fact_id_at(await resolver.resolve_turn(said(ROME), at=day(1)))
+    deleted = await commands.execute("c1", Delete(fact_ids=(rome,)), at=day(2))
+    again = "Mira's home is in Rome."
+    await resolver.resolve_turn(said(again), at=day(3))
+    undone = await commands.execute("c2", Undo(source_id=deleted.source_id), at=day(4))
+    unresolved = "SELECT text FROM facts WHERE unresolved AND status = 'active'"
+    assert await resolver.active_texts() == sorted([again, ROME])
+    assert await resolver.stored.rows(unresolved) == []
+    await commands.execute("c3", Undo(source_id=undone.source_id), at=day(5))
+    resolver.chat_model.set_replies(verdicts_by_text({OSLO: TextVerdict("REPLACE", (again,))}))
+    await resolver.resolve_turn(said(OSLO), at=day(6))
+    await commands.execute("c4", Undo(source_id="c3"), at=day(7))
+    assert await resolver.stored.rows(unresolved) == [(ROME,)]
 
 
 async def test_a_command_knows_the_names_of_the_user(resolver: ResolverHarness, commands: CommandHarness) -> None:
