@@ -51,7 +51,8 @@ from mnemolog.streams.kafka.topics import (
 from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.llm.ports import ModelWatch
 from mnemolog.streams.llm.shared_prompt import CallTurn
-from mnemolog.streams.runtime.background import (
+from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.loops import (
     FIGURES,
     BackgroundLoop,
     Timer,
@@ -62,7 +63,6 @@ from mnemolog.streams.runtime.background import (
     update_lag,
     update_quality_metrics,
 )
-from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.metrics_server import Health, serve_metrics
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.read_your_writes import ProjectionNotices, ReadYourWrites, Watermark

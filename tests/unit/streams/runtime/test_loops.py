@@ -14,8 +14,8 @@ from mnemolog.common import cancellation
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import StaleProjection
 from mnemolog.streams.kafka.lag import PartitionBacklog
-from mnemolog.streams.runtime import background
-from mnemolog.streams.runtime.background import (
+from mnemolog.streams.runtime import loops
+from mnemolog.streams.runtime.loops import (
     BackgroundLoop,
     check_projected_offsets,
     run_loop,
@@ -81,7 +81,7 @@ def test_these_are_all_loops() -> None:
 
 @pytest.mark.parametrize("number", range(len(LOOPS)), ids=LOOPS)
 async def test_a_loop_survives_every_error(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "AIOKafkaProducer", IdleProducer)
+    monkeypatch.setattr(loops, "AIOKafkaProducer", IdleProducer)
     loop, health, before = broken_loops()[number], Health(), failures_of(LOOPS[number])
     pauses = await run_rounds(loop, health, rounds=4)
     assert failures_of(loop.name) - before == 4
