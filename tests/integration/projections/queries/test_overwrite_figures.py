@@ -102,8 +102,8 @@ async def test_the_rates_agree_with_the_log(lived: Lived) -> None:
 
 
 async def test_the_gauges_agree_with_the_log(lived: Lived, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "QUALITY_PERIOD", day(30 * len(STORIES)) - day(-30))
-    await background.update_quality_metrics(lived.db.pool, day(30 * len(STORIES)))
+    monkeypatch.setattr(loops, "QUALITY_PERIOD", day(30 * len(STORIES)) - day(-30))
+    await loops.update_quality_metrics(lived.db.pool, day(30 * len(STORIES)))
     expected = Counter(
         (one.proposer[1], one.proposer[2], one.result) for one in overwrites(lived.log).values() if one.by == "model"
     )
