@@ -11,6 +11,7 @@ import pytest_asyncio
 from prometheus_client import REGISTRY
 
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
+from mnemolog.streams.runtime import loops
 from scripts.figures import OVERWRITE_RATE_SHOWN, WRONG_OVERWRITE_RATE
 from tests.support.builders.commits import day
 from tests.support.databases import fresh_database
