@@ -168,7 +168,7 @@ class PartitionProgress:
         self._newest_started = max(self._newest_started, entry.record.offset)
 
     def finish(self, entries: Iterable[WindowEntry]) -> None:
-        """Count those of its own among these entries as finished."""
+        """Count the entries of this partition, among others, as finished."""
         for entry in entries:
             if self._unfinished.get(entry.record.offset) is entry:
                 del self._unfinished[entry.record.offset]
