@@ -42,10 +42,6 @@ class Jar:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-Fetch = Callable[[Jar, Path], Path]
-"""Fetches one jar into the given scratch folder and returns the file; OSError or RuntimeError when it cannot."""
-
-
 def read_lock(path: Path = LOCK_FILE) -> tuple[Jar, ...]:
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
     parts = (line.replace(":", " ").split() for line in lines)
@@ -53,7 +49,7 @@ def read_lock(path: Path = LOCK_FILE) -> tuple[Jar, ...]:
 
 
 def fetch_with_jgo(jar: Jar, scratch: Path) -> Path:
-    """Download by coordinates; jgo knows the repository."""
+    """The downloaded file, in the scratch folder; jgo knows the repository. Raises OSError or RuntimeError."""
     from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 - an optional extra
 
     context = MavenContext(repo_cache=scratch, resolver=PythonResolver(), timeout=FETCH_TIMEOUT_SECONDS)
@@ -73,7 +69,11 @@ def cache_folder(fallback: Path) -> Path:
 
 
 def ensure_jars(
-    cache: Path, *, jars: tuple[Jar, ...], fetch: Fetch = fetch_with_jgo, progress: Progress | None = None
+    cache: Path,
+    *,
+    jars: tuple[Jar, ...],
+    fetch: Callable[[Jar, Path], Path] = fetch_with_jgo,
+    progress: Progress | None = None,
 ) -> Path:
     """Return a folder that holds exactly the named jars with the named sums.
 
@@ -113,7 +113,7 @@ def _has_expected_sum(path: Path, jar: Jar) -> bool:
         return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
 
 
-def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:
+def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Callable[[Jar, Path], Path]) -> None:
     reason = ""
     for attempt in range(ATTEMPTS):
         attempt_folder = scratch / f"{jar.file_name}.{attempt}"

@@ -24,8 +24,16 @@ DETAIL_CHARACTERS: Final = 2000
 # What is left of a value that does not fit beside its headers.
 TRUNCATED_BYTES: Final = DEAD_LETTERS.max_message_bytes // 2
 
-_FIELDS: Final = ("stage", "reason", "detail", "origin", "source_id", "tries", "at", "size")
-_HEADERS: Final = {field: f"mnemolog-{field.removesuffix('_id')}" for field in _FIELDS}
+_HEADERS: Final = {
+    "stage": "mnemolog-stage",
+    "reason": "mnemolog-reason",
+    "detail": "mnemolog-detail",
+    "origin": "mnemolog-origin",
+    "source_id": "mnemolog-source",
+    "tries": "mnemolog-tries",
+    "at": "mnemolog-at",
+    "size": "mnemolog-size",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,10 +146,10 @@ class Timer:
 
 async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
     """Sweep all that is due; a command that was not sent is sent by a later sweep."""
-    count, is_first = 0, True
+    count = 0
     try:
-        while is_first or sweep.has_more:
-            is_first = False
+        count += await sweep.sweep(now)
+        while sweep.has_more:
             count += await sweep.sweep(now)
     except StreamsError as error:
         log.warning("expire_command_not_sent", error=str(error))

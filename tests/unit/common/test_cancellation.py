@@ -11,11 +11,11 @@ async def fail() -> None:
     raise ValueError("broken")
 
 
-@pytest.mark.parametrize("timeout", [None, 0.01])
-async def test_the_others_are_cancelled_when_the_first_has_ended_or_the_time_is_over(timeout: float | None) -> None:
+@pytest.mark.parametrize("seconds", [None, 0.01])
+async def test_the_others_are_cancelled_when_the_first_has_ended_or_the_time_is_over(seconds: float | None) -> None:
     endless = asyncio.ensure_future(asyncio.Event().wait())
-    soon = asyncio.sleep(0) if timeout is None else asyncio.Event().wait()
-    await first_of(endless, soon, timeout=timeout)
+    soon = asyncio.sleep(0) if seconds is None else asyncio.Event().wait()
+    await first_of(endless, soon, timeout=seconds)
     assert endless.cancelled()
 
 
