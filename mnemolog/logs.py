@@ -6,8 +6,11 @@ from typing import Literal
 
 import structlog
 
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["console", "json"]
 
-def configure_logs(level: Literal["debug", "info", "warning", "error"], log_format: Literal["console", "json"]) -> None:
+
+def configure_logs(level: LogLevel, log_format: LogFormat) -> None:
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,

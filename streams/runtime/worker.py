@@ -3,17 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Collection,
-    Container,
-    Coroutine,
-    Iterator,
-    Mapping,
-    MutableMapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -215,7 +205,7 @@ async def _shared_resources(
 
 
 def background_loops(
-    factory: "StageFactory", stages: Container[Stage], pool: Pool, failing: Mapping[str, str]
+    factory: "StageFactory", stages: Collection[Stage], pool: Pool, failing: Mapping[str, str]
 ) -> Iterator[BackgroundLoop]:
     """Everything that a worker with these `stages` does again and again beside them."""
     settings, shared = factory.settings, factory.shared
