@@ -24,7 +24,7 @@ from rich.text import Text
 from mnemolog.admin import Source, audit, rebuild
 from mnemolog.all_in_one import StopRequested, cancel_on_stop, run_all_in_one
 from mnemolog.cli.errors import INTERRUPTED
-from mnemolog.cli.output import ProgressBars, print_json, program_name, stdout, without_control_characters
+from mnemolog.cli.output import print_json, program_name, progress_bars, stdout, without_control_characters
 from mnemolog.cli.runtime import stop_on_signals
 from mnemolog.cli.servers import StartSteps
 from mnemolog.cli.show import relation_words
@@ -219,7 +219,7 @@ class Demo:
         self.show(graph, *graph.mermaid.splitlines())
 
     async def _rebuild(self, source: Source, origin: str) -> None:
-        with ProgressBars() as progress:
+        with progress_bars() as progress:
             report = await rebuild(self._settings, source, verify_only=False, on_progress=progress)
         self.heading(f"All tables are rebuilt from {origin}", "without a model; then rows are compared by digests")
         tables, rows = counted(len(report.tables), "table"), sum(one.rebuilt_rows for one in report.tables)

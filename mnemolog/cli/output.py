@@ -5,11 +5,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
@@ -165,34 +166,24 @@ class _RateColumn(ProgressColumn):
         return Text("" if speed is None else f"{speed:.0f}/s")
 
 
-class ProgressBars:
-    """Progress bars on stderr, one for each step, with rate and time left; gone after `close`."""
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Progress bars on stderr, one for each step, with rate and time left: call it with step, done and total."""
+    console = stderr()
+    tasks: dict[str, TaskID] = {}
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        _RateColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bars:
 
-    def __init__(self) -> None:
-        console = stderr()
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            _RateColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._tasks: dict[str, TaskID] = {}
+        def show(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(step, total=total, completed=done)
+            bars.update(tasks[step], completed=done, total=total)
 
-    def __call__(self, step: str, done: int, total: int) -> None:
-        """Show that `done` of `total` are done."""
-        if step not in self._tasks:
-            self._tasks[step] = self._bars.add_task(step, total=total, completed=done)
-        self._bars.update(self._tasks[step], completed=done, total=total)
-
-    def close(self) -> None:
-        self._bars.stop()
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        yield show

@@ -23,12 +23,12 @@ from mnemolog.cli.options import (
 )
 from mnemolog.cli.output import (
     NOTHING_CHANGED,
-    ProgressBars,
     announce_input,
     print_line,
     print_note,
     print_result,
     program_name,
+    progress_bars,
     read_input,
 )
 from mnemolog.cli.runtime import discovered_settings, run_async
@@ -65,7 +65,7 @@ def publish(
         from mnemolog.client.turn_files import TurnFilePublisher  # noqa: PLC0415 - loads the drivers
 
         nonlocal report
-        with ProgressBars() as progress:
+        with progress_bars() as progress:
             turns = TurnFilePublisher(discovered_settings(), raw=raw, progress=progress)
             report = turns.report
             published = await turns.publish(stream)

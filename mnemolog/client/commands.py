@@ -84,22 +84,21 @@ class CommandDraft:
 def with_ids(draft: CommandDraft, change: Callable[[FactId], FactId]) -> CommandDraft:
     """The command with each id of a fact or event changed."""
 
-    def changed(fields: Mapping[str, Any]) -> dict[str, Any]:
-        new = dict(fields)
-        if "fact_id" in new:
-            new["fact_id"] = change(as_id("fact_id", new["fact_id"]))
-        if new.get("event_id") is not None:
-            new["event_id"] = change(new["event_id"])
-        for name in ("fact_ids", "targets"):
-            if name in new:
-                new[name] = [change(one) for one in new[name]]
-        if "edit" in new:
-            new["edit"] = changed(new["edit"])
-        if "edits" in new:
-            new["edits"] = [changed(one) for one in new["edits"]]
-        return new
+    def changed(name: str, value: Any) -> Any:
+        match name:
+            case "fact_id":
+                return change(as_id(name, value))
+            case "event_id":
+                return None if value is None else change(value)
+            case "fact_ids" | "targets":
+                return [change(one) for one in value]
+            case "edit":
+                return {field: changed(field, one) for field, one in value.items()}
+            case "edits":
+                return [changed("edit", one) for one in value]
+        return value
 
-    return replace(draft, payload=changed(draft.payload))
+    return replace(draft, payload=changed("edit", draft.payload))
 
 
 def ids_in(draft: CommandDraft) -> Sequence[FactId]:
@@ -159,38 +158,26 @@ def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
         raise InvalidCommandError(f"the scope is not valid: {describe_faults(error)}") from error
 
 
-def all_shown(name: str, given: Shown) -> list[ShownFact]:
-    """The facts or ids in what was shown. Raises `InvalidCommandError` that names the argument."""
-    if isinstance(given, Context):
-        return list(given.facts)
-    if isinstance(given, ShownFact):
-        return [given]
-    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+def read_shown(name: str, given: Shown) -> tuple[list[UUID], Scope | None]:
+    """The whole ids in what was shown, each once, in their order, and the scope of the first one that is a fact.
+
+    Raises `InvalidCommandError` that names the place of a wrong item.
+    """
+    shown: object = [given] if isinstance(given, ShownFact) else given
+    shown = shown.facts if isinstance(shown, Context) else shown
+    if isinstance(shown, bytes | Mapping) or not isinstance(shown, Iterable):
         raise InvalidCommandError(f"{name} must be a result, facts or whole ids, not {kind_of(given)}")
-    return list(given)
-
-
-def shown_ids(name: str, given: Shown) -> list[UUID]:
-    """The whole ids, each once, in their order. Raises `InvalidCommandError` that names the place of a wrong item."""
     found: dict[UUID, None] = {}
-    for place, one in enumerate(all_shown(name, given)):
-        shown: object = one.fact if isinstance(one, Hit) else one
-        fact_id = shown.fact_id if isinstance(shown, Fact | ContextFact) else None
-        if isinstance(shown, UUID | str):
-            fact_id = whole_id(shown)
+    scope = None
+    for place, one in enumerate(shown):
+        item = one.fact if isinstance(one, Hit) else one
+        fact_id = whole_id(item) if isinstance(item, UUID | str) else None
+        if isinstance(item, Fact | ContextFact):
+            fact_id, scope = item.fact_id, scope or item.scope
         if fact_id is None:
             raise InvalidCommandError(f"{name}.{place} must be a fact or its whole id, not {kind_of(one)}")
         found[fact_id] = None
-    return list(found)
-
-
-def scope_of_shown(given: Shown, arguments: CommandArgs) -> CommandArgs:
-    """The scope of the first fact whose scope is known, where the arguments name nobody."""
-    if names_owner(arguments):
-        return {}
-    facts = (one.fact if isinstance(one, Hit) else one for one in all_shown("shown", given))
-    scope = next((fact.scope for fact in facts if isinstance(fact, Fact | ContextFact)), None)
-    return cast("CommandArgs", {name: getattr(scope, name) for name in SCOPE_FIELDS}) if scope else {}
+    return list(found), scope
 
 
 class CommandBase(ResultBase):
@@ -526,10 +513,11 @@ class CommandMixin(CommandBase):
         whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
         not be named where `shown` is a result, or has hits or facts.
         """
-        given = all_shown("shown", shown)
-        named: CommandArgs = {**scope_of_shown(given, arguments), **arguments}
-        fields = {"shown": shown_ids("shown", given), "used": shown_ids("used", used), "query": query}
-        return await self._publish_one(self._draft("feedback", named, fields), wait)
+        ids, scope = read_shown("shown", shown)
+        fields = {"shown": ids, "used": read_shown("used", used)[0], "query": query}
+        if scope is not None and not names_owner(arguments):
+            arguments = cast("CommandArgs", {**scope.model_dump(), **arguments})
+        return await self._publish_one(self._draft("feedback", arguments, fields), wait)
 
     @Order
     async def end_session(self, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
