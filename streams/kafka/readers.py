@@ -142,7 +142,7 @@ class KafkaLogReader:
         connecting, self._connecting = self._connecting, None
         if connecting is not None:
             connecting.cancel()
-            (consumer,) = await asyncio.gather(connecting, return_exceptions=True)
+            consumer: Any = (await asyncio.gather(connecting, return_exceptions=True))[0]
             if not isinstance(consumer, BaseException):
                 await finish(consumer.stop())
 

@@ -257,7 +257,7 @@ class SimulatedStages:
             "finder": self._finder,
             "turns": TurnParts(
                 match_stage=self.match,
-                decider=AskedDecider(cast("Any", None), LlmDecider(self._chat, self._embedder)),
+                decider=AskedDecider(cast("Any", _NoEntities()), LlmDecider(self._chat, self._embedder)),
                 linker=cast("Any", _NoEntities()),
                 candidates=cast("Any", _NoEntities()),
                 asks_about_names=False,
@@ -292,6 +292,9 @@ class SimulatedStages:
 
 class _NoEntities:
     """Facts name nobody."""
+
+    async def subjects_of(self, *_: object) -> tuple[()]:
+        return ()
 
     async def find(self, *_: object) -> None:
         return None
