@@ -4,7 +4,7 @@ A tie is what somebody is to another person: in "my brother Tom" it is "brother"
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -84,7 +84,6 @@ def forms_of(first: str) -> frozenset[str]:
 
 
 def is_first_name(word: str) -> bool:
-    """Whether the table has a word as a first name or a short form."""
     return word in _FORMS or word in _OWN_NAMES
 
 
@@ -158,6 +157,7 @@ _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNOR
 _THE_OTHER: Final = re.compile(rf"^(?:{WORDS['the_other']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
 """Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
+_NO_DIGIT: Final = re.compile("[^0-9]")
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
 
 
@@ -319,7 +319,6 @@ def _apposed(said: str) -> SpokenName | None:
 
 
 def _tied(said: str) -> SpokenName | None:
-    """The parts of a name that contains a tie; None where it contains none."""
     for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST):
         if match := pattern.match(said):
             groups = match.groupdict()
@@ -404,11 +403,18 @@ def has_other_surname(one: str, other: str) -> bool:
 def is_other_full_name(first: str, known: Collection[str]) -> bool:
     """Whether a first name is the full form of a known short one of which another full form is known.
 
-    Alexandra, where somebody is called Alex and Alexander.
+    Alexandra, where somebody is called Alex and Alexander; Daniel, where somebody is called Dan and Daniela.
     """
-    if first in known or not any(is_short_form(short, first) for short in known):
+    shorts = [short for short in known if is_short_form(short, first)]
+    if first in known or not shorts:
         return False
-    full = (one for one in known if is_first_name(one) or any(is_short_form(short, one) for short in known))
+    full = (
+        one
+        for one in known
+        if is_first_name(one)
+        or any(is_short_form(short, one) for short in known)
+        or any(one.startswith(short) for short in shorts)
+    )
     return not all(is_short_form(one, first) or is_short_form(first, one) for one in full)
 
 
@@ -464,21 +470,23 @@ def bearer_called(entity: KnownEntity, said: str) -> UUID | None:
     name = read_name(said) if entity.bearers else None
     if name is None:
         return None
+    steps: tuple[Callable[[Alias], object], ...] = (  # an equal name, the same tie, a part of a name or a slip
+        lambda alias: alias.kind == "name" and name.key in (alias.key, alias.key.partition(" (")[0]),
+        lambda alias: alias.kind == "tie" and alias.key.partition(" ")[0] == name.tie,
+        lambda alias: (
+            alias.kind == "name"
+            and name.key
+            and (relation_of_names(name.key, alias.key) or compare_names(name.key, alias.key))
+        ),
+    )
+    found = ({bearer for bearer, alias in entity.bearers if is_called(alias)} for is_called in steps)
+    called = next(filter(None, found), set())
+    return called.pop() if len(called) == 1 else None
 
-    def is_equal(alias: Alias) -> bool:
-        return alias.kind == "name" and name.key in (alias.key, alias.key.partition(" (")[0])
 
-    def is_tied(alias: Alias) -> bool:
-        return alias.kind == "tie" and alias.key.partition(" ")[0] == name.tie
-
-    def is_alike(alias: Alias) -> bool:
-        alike = relation_of_names(name.key, alias.key) or compare_names(name.key, alias.key)
-        return alias.kind == "name" and bool(name.key and alike)
-
-    for is_called in (is_equal, is_tied, is_alike):
-        if called := {bearer for bearer, alias in entity.bearers if is_called(alias)}:
-            return called.pop() if len(called) == 1 else None
-    return None
+def same_numbers(one: str, other: str) -> bool:
+    """Whether two keys have the same digits: "iphone 14" is never "iphone 15". The SQL of the lookup does the same."""
+    return _NO_DIGIT.sub("", one) == _NO_DIGIT.sub("", other)
 
 
 def slip_heads(key: str) -> set[str]:
@@ -503,7 +511,7 @@ def compare_names(one: str, other: str) -> Likeness | None:
         return None
     if first == other_spelled or second == spelled or _is_misread(first, second):
         return "same"
-    if _numbers(first) != _numbers(second) or _titles(first) != _titles(second):
+    if not same_numbers(first, second) or _titles(first) != _titles(second):
         return None
     edits = OSA.distance(first, second, score_cutoff=MAX_EDITS)
     if edits > MAX_EDITS or OSA.normalized_similarity(first, second) < TWIN_SIMILARITY:
@@ -559,7 +567,3 @@ def _keys(name: str) -> tuple[str, str]:
 def _titles(key: str) -> str:
     first = key.partition(" ")[0]
     return first if first in _TITLES else ""
-
-
-def _numbers(key: str) -> str:
-    return "".join(letter for letter in key if letter.isdigit())

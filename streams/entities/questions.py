@@ -38,7 +38,6 @@ class DoubtfulName:
 
     @property
     def pairs(self) -> set[tuple[UUID, UUID]]:
-        """Each pair of the entities that the name may mean."""
         return set(combinations((*(one.entity_id for one in self.twins), *self.tied), 2))
 
 

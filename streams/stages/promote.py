@@ -67,7 +67,7 @@ class Promoter:
             statements = statements_of_one_commit(found)
             while statements:
                 turn = await self._turn_of(envelope, statements, policy)
-                named = await self.linker.find_promoted(turn)
+                turn, named = await self.linker.find_promoted(turn)
                 turn = with_subject_relations(turn, named) if named else turn
                 first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
                 is_late = latest_end is not None and first_said < latest_end

@@ -164,7 +164,7 @@ class ResolveStage:
         metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in events))
         named = named and named.answered(step.answered_names)
         events = await self.close_lapsed(envelope, with_raw_facts(envelope, events, raw), now)
-        named_events = await self.turns.linker.events_of_turn(envelope, named, events)
+        named_events = await self.turns.linker.events_of(envelope, events, named)
         step = step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
             return self._end_commit(envelope, limit_end(hit), step)
@@ -201,7 +201,7 @@ class ResolveStage:
             return self._end_commit(envelope, limit_end(hit), step)
         if done.follow_up is not None:
             await self.commands.publish(done.follow_up)  # before the commit that names it: no crash loses it
-        named = await self.turns.linker.events_of_command(envelope, events, done.named)
+        named = await self.turns.linker.events_of(envelope, events, done.named)
         changes = numbered(result.entity_changes, envelope, first=len(events) + len(named))
         return commit_of(
             envelope,

@@ -126,3 +126,23 @@ async def test_a_text_has_a_name_as_whole_words(people: NamedPeople) -> None:
     )
     found = await people.rows("SELECT has_plain_name('I like (Ana)', 'ana'), has_plain_name('Ana''s', 'Ana')")
     assert (wrong, found) == ([], [(True, False)])
+
+
+@pytest.mark.parametrize(("name", "given"), [("Bob", "Robert Miller"), ("Robert", "Robert Miller"), ("Anna", "Ruth")])
+@pytest.mark.parametrize("command", [RenameEntity, AliasEntity])
+async def test_a_name_that_a_turn_said_outlives_the_command_that_gave_it(
+    people: NamedPeople, memory: AsyncMemoryClient, command: type[RenameEntity | AliasEntity], name: str, given: str
+) -> None:
+    await people.say(f"{name} sings", (name, "person"), subject=name)
+    entity_id = (await memory.entities.get(name, user_id="alice")).entity.entity_id
+    renamed = await people.order(command(entity_id=entity_id, name=given))
+    unsaid = await people.undo(renamed)
+    assert given not in {one for own, others in (await names(people, memory)).items() for one in (own, *others)}
+    await people.undo(unsaid)
+    told = await people.say(f"{given} moved to Lima", (given, "person"), subject=given)
+    await people.undo(renamed)
+    known = await memory.entities.get(given, user_id="alice")
+    assert (known.entity.entity_id, known.name, known.entity.aliases) == (entity_id, name, [given])
+    await people.undo(told)
+    assert (await names(people, memory))[name] == []
+    assert await people.is_rebuilt_equal()
