@@ -40,10 +40,6 @@ class FactChange:
         return self.before.model_dump(exclude=_MENTION_FIELDS) != self.after.model_dump(exclude=_MENTION_FIELDS)
 
     @property
-    def closes_fact(self) -> bool:
-        return self.changes_state and self.after.status not in OPEN_STATUSES
-
-    @property
     def is_mention(self) -> bool:
         return _mention_state(self.before) != _mention_state(self.after)
 
@@ -168,7 +164,8 @@ class UndoPlan:
         if (
             not event.enables
             and more is not None
-            and more.closes_fact
+            and more.changes_state
+            and more.after.status not in OPEN_STATUSES
             and later.original.position < event.original.position
         ):
             return True

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -26,7 +27,6 @@ from mnemolog.streams.entities.links import (
     FactLinks,
     FactLinksBuilder,
     TurnEntities,
-    repeated_fact_ids,
     said_again,
     source_ids,
     sources_of,
@@ -107,7 +107,8 @@ class EntityLinker:
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
         """The names of a source that a model is asked about; None where no name is in doubt."""
         names = doubtful_names(found)
-        pairs = {pair for name in names for pair in name.pairs}
+        possible = ((*(one.entity_id for one in name.twins), *name.tied) for name in names)
+        pairs = {pair for meant in possible for pair in combinations(meant, 2)}
         names = without_decided(names, await self.entities.decided_pairs(pairs) if pairs else ())
         if not names:
             return None
@@ -126,7 +127,13 @@ class EntityLinker:
         """
         is_command, is_edit = envelope.source_kind == "command", isinstance(envelope.order, Update)
         fact_ids = {fact_id for event in events for fact_id in source_ids(event, is_edit=is_edit)}
-        fact_ids |= repeated_fact_ids(found, events) if found is not None else set()
+        if found is not None:  # and known facts that statements repeat which name others than the user
+            repetitions = [(event, event.told_id) for event in events if event.new_fact is None]
+            fact_ids |= {
+                fact_id
+                for event, fact_id in repetitions
+                if fact_id is not None and any(link.step != "user" for link in found.links_of_statement(event))
+            }
         sources = await self.facts.linked_facts(fact_ids) if fact_ids else {}
         new = [(event, event.new_fact) for event in events if event.new_fact is not None]
         if found is None and is_command and new:

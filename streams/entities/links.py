@@ -216,17 +216,6 @@ def sources_of(event: MemoryEvent, known: Mapping[UUID, LinkedFact], *, is_edit:
     return [known[fact_id] for fact_id in source_ids(event, is_edit=is_edit) if fact_id in known]
 
 
-def repeated_fact_ids(found: TurnEntities, events: Iterable[MemoryEvent]) -> set[UUID]:
-    """The known facts that are repeated by statements that name an entity other than the user."""
-    return {
-        event.told_id
-        for event in events
-        if event.new_fact is None
-        and event.told_id is not None
-        and any(link.step != "user" for link in found.links_of_statement(event))
-    }
-
-
 def subject_of_sources(fact: ExtractedFact, sources: Iterable[LinkedFact]) -> KnownEntity | None:
     """The entity that is the subject of the first source with the subject of a fact."""
     same = (source for source in sources if source.subject == fact.subject)

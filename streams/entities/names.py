@@ -24,8 +24,7 @@ from mnemolog.schemas.entities import (
     name_head,
     read_predicate,
 )
-from mnemolog.streams.text.patterns import tables
-from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters
+from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters, tables
 
 _SILENT: Final = re.compile("['\u2019\u2018`\u00b4.]")
 _GAPS: Final = re.compile("[\\s\\-\u2800\u2010\u2011\u2013_/()]+")  # a " (" in a key begins an origin, nothing else
@@ -509,44 +508,35 @@ def compare_names(one: str, other: str) -> Likeness | None:
     (first, spelled), (second, other_spelled) = _keys(one), _keys(other)
     if not first or first == second or first[:1] != second[:1] or abs(len(first) - len(second)) > MAX_EDITS:
         return None
-    if first == other_spelled or second == spelled or _is_misread(first, second):
+    words, others = first.split(), second.split()
+    pairs = (
+        [pair for pair in zip(words, others, strict=False) if pair[0] != pair[1]] if len(words) == len(others) else []
+    )
+    # Signs that look alike, within long words.
+    is_misread = bool(pairs) and all(
+        min(map(len, pair)) >= MIN_MISREAD
+        and not any(map(str.isdigit, pair))
+        and _as_read(pair[0]) == _as_read(pair[1])
+        for pair in pairs
+    )
+    if first == other_spelled or second == spelled or is_misread:
         return "same"
     if not same_numbers(first, second) or _titles(first) != _titles(second):
         return None
     edits = OSA.distance(first, second, score_cutoff=MAX_EDITS)
     if edits > MAX_EDITS or OSA.normalized_similarity(first, second) < TWIN_SIMILARITY:
         return None
-    return "same" if edits == 1 and _is_slip(first.split(), second.split()) else "doubtful"
+    return "same" if edits == 1 and len(pairs) == 1 and _is_slip(*pairs[0]) else "doubtful"
 
 
-def _is_slip(words: list[str], others: list[str]) -> bool:
-    """Whether the names differ in one word alone, in which two neighbouring inner letters are swapped by mistake."""
-    if len(words) != len(others):
-        return False
-    places = [place for place, (one, other) in enumerate(zip(words, others, strict=True)) if one != other]
-    if len(places) != 1:
-        return False
-    one, other = words[places[0]], others[places[0]]
+def _is_slip(one: str, other: str) -> bool:
+    """Whether two words differ in two neighbouring inner letters that are swapped by mistake."""
     if len(one) != len(other) or not (one + other).isalpha():
         return False
     start = next(place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
     is_within = 0 < start < len(one) - 2 and len(one) >= MIN_SWAPPED
     is_swapped = one[start + 1 :] != other[start + 1 :]
     return is_within and is_swapped and not {one[start], one[start + 1]} <= _VOWELS | _LIQUIDS
-
-
-def _is_misread(one: str, other: str) -> bool:
-    """Whether two names differ in signs that look alike alone, within long words."""
-    words, others = one.split(), other.split()
-    if len(words) != len(others):
-        return False
-    pairs = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]
-    return bool(pairs) and all(
-        min(map(len, pair)) >= MIN_MISREAD
-        and not any(word.isdigit() for word in pair)
-        and _as_read(pair[0]) == _as_read(pair[1])
-        for pair in pairs
-    )
 
 
 def _as_read(word: str) -> str:

@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from mnemolog.projections.stores.facts import CandidateFinder
 from mnemolog.schemas.admission import REFUSAL_REASONS
 from mnemolog.schemas.command import Promote, SummariseEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import End, MatchedFacts
+from mnemolog.schemas.envelopes import MAX_DETAIL, End, MatchedFacts
 from mnemolog.schemas.events import FactAdded, MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
-from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.provenance import Provenance, Step, Thresholds
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import PublishCommand
 from mnemolog.streams.commands.entities import numbered
@@ -28,7 +28,6 @@ from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_re
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.classify import without_candidates
-from mnemolog.streams.resolution.commits import commit_of
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts
 from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.resolution.unread_turns import with_raw_facts
@@ -40,6 +39,10 @@ from mnemolog.streams.stages.promote import Promoter
 from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 
 MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
+_FROM_ENVELOPE: Final = (
+    *("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor", "speaker"),
+    *("metadata", "attempt"),
+)
 _ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -86,10 +89,9 @@ class ResolveStage:
         await self.wait_until_projected(envelope.owner, record.partition)
         status = await self.finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
         # It may be tried again where it failed, or was over a limit; and this is a later record, and no redelivery.
-        last, origin = status.origin, envelope.origin
-        same_log = last is not None and (last.topic, last.partition) == (origin.topic, origin.partition)
-        is_redelivered = last is not None and same_log and origin.offset <= last.offset
-        if status.committed and (not status.retryable or is_redelivered):
+        last, here = status.origin, envelope.origin
+        is_of_log = last is not None and (last.topic, last.partition) == (here.topic, here.partition)
+        if status.committed and not (status.retryable and not (last and is_of_log and here.offset <= last.offset)):
             metrics.ALREADY_COMMITTED.inc()
             return None
         if status.committed:
@@ -224,3 +226,23 @@ class ResolveStage:
     def _end_commit(self, envelope: MatchedFacts, end: End, step: Step | None = None) -> Commit:
         """The commit of a source that came to its end without a decision."""
         return commit_of(envelope, decided_at=self.clock(), step=step, **dict(end))
+
+
+def commit_of(
+    envelope: MatchedFacts,
+    *,
+    decided_at: datetime,
+    step: Step | None = None,
+    thresholds: Thresholds | None = None,
+    detail: str = "",
+    **end: Any,
+) -> Commit:
+    """The commit of a source that ended as the fields of `end` say; `step` is what its decision cost."""
+    return Commit(
+        **{name: getattr(envelope, name) for name in _FROM_ENVELOPE},
+        decided_at=decided_at,
+        based_on=envelope.scope_version,
+        provenance=Provenance(steps=(*envelope.steps, *([step] if step else [])), thresholds=thresholds),
+        detail=detail[:MAX_DETAIL],
+        **end,
+    )
