@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog import AsyncMemoryClient
-from mnemolog.schemas.command import AliasEntity, Correct, Delete, Edit, ForgetEntity, MergeEntities, RenameEntity
+from mnemolog.schemas.command import AliasEntity, Delete, ForgetEntity, MergeEntities, RenameEntity
 from mnemolog.schemas.commit import Commit
 from tests.support.builders.commits import fact_id_at
 from tests.support.builders.model_replies import decision_json
@@ -44,20 +44,6 @@ async def test_a_name_goes_with_the_only_fact_that_tells_it(people: NamedPeople,
     assert "my wife Ana" not in [one.text for one in details.timeline if one.change == "named"]
     await people.undo(deletion)
     assert await names(people, memory) == before
-
-
-async def test_its_own_name_gives_way_to_one_that_a_fact_tells(people: NamedPeople, memory: AsyncMemoryClient) -> None:
-    told = await people.say("My wife Ana Keller paints", ("my wife Ana Keller", "person"))
-    later = await people.say("Ana sings", subject="Ana")
-    assert await names(people, memory) == {"Alice": [], "Ana Keller": ["my wife Ana Keller", "Ana"]}
-    await delete(people, told)
-    assert await names(people, memory) == {"Alice": [], "Ana": []}
-    assert [hit.fact.text for hit in (await memory.entities.get("Ana", user_id="alice")).facts] == ["Ana sings"]
-    await delete(people, later)
-    assert await names(people, memory) == {"Alice": []}
-    met = await people.say("I met Mark", ("Mark", "person"))
-    await people.order(Correct(edit=Edit(fact_id=fact_id_at(met), text="I met Marc")))
-    assert "Mark" not in await names(people, memory)
 
 
 async def test_a_retraction_in_a_conversation_leaves_names_as_they_are(
