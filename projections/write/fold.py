@@ -197,7 +197,7 @@ class _CommitFold:
         entities = EntityFold(self._commit, self._position, state.entities, state.undone_entities, self._known_fact)
         for event in self._commit.entity_events:
             entities.add_event(event)
-        self._changes.entities += entities.rows
+        self._changes.entities += entities.added
         self._changes.rejections += entities.rejections
 
     def changes(self, record: bytes) -> rows.Changes:
