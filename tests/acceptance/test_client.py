@@ -5,7 +5,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
@@ -52,19 +52,6 @@ async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
         assert [event.event for event in history.events] == ["fact_added"]
         changes = await client.diff(datetime.now(UTC) - timedelta(hours=1), user_id="ada")
         assert [change.text for change in changes.added] == ["Ada lives in Bern."]
-
-
-async def test_many_turns_are_published_in_their_order_and_a_raw_store_keeps_the_words(settings: Settings) -> None:
-    said = ["Likes tea.", "Owns a dog.", "Works at night; since 2019."]
-    turns = [
-        turn(f"cy-{number}", text, "cy").model_copy(update={"infer": False, "metadata": {"from": "crm"}})
-        for number, text in enumerate(said)
-    ]
-    async with AsyncMemoryClient(settings=settings) as client:
-        assert [one.turn_id for one in await client.add_many(turns)] == ["cy-0", "cy-1", "cy-2"]
-        assert (await client.wait("cy-2")).llm_calls == 0
-        facts = await client.facts(user_id="cy")
-        assert [(fact.text, fact.metadata) for fact in facts] == [(text, {"from": "crm"}) for text in said]
 
 
 async def test_what_the_broker_does_not_confirm_is_an_error_in_time(settings: Settings) -> None:
@@ -129,44 +116,6 @@ async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: 
         assert await memory.status(ends[0]) == ends[0]
 
 
-async def test_a_result_knows_whose_turn_it_is(settings: Settings) -> None:
-    """Also where agents have no user."""
-    async with AsyncMemoryClient(settings=settings) as memory:
-        both = [await memory.add("I like tea.", user_id=user, turn_id="whose") for user in ("wait4", "wait5")]
-        assert [one.user_id for one in await memory.wait_many(both)] == ["wait4", "wait5"]
-        with pytest.raises(errors.AmbiguousTurnError):
-            await memory.status("whose")
-        agents = ("wait7", "wait8")
-        of_agents = [await memory.add("I like tea.", agent_id=agent, turn_id="agents") for agent in agents]
-        ends = await memory.wait_many(of_agents)
-        assert [(await memory.status(one)).agent_id for one in ends] == ["wait7", "wait8"]
-        deleted = [await memory.delete_all(agent_id=agent, command_id="agents-2", wait=True) for agent in agents]
-        assert [one.status for one in deleted] == ["done", "done"]
-
-
-async def test_a_fact_is_found_by_its_id_or_its_beginning_whatever_its_status(settings: Settings) -> None:
-    async with AsyncMemoryClient(settings=settings) as memory:
-        fact = await raw(memory, "Prefers e-mail.", user_id="get1", agent_id="bot")
-        shown = str(fact.fact_id)
-        for given in (fact.fact_id, shown, shown[:13], shown.replace("-", "")[:10].upper()):
-            assert (await memory.get(given)).text == "Prefers e-mail."
-        mine = memory.scope(user_id="get1")
-        assert (await mine.get(shown[:13])).fact_id == fact.fact_id
-        assert (await mine.history(shown[:13])).versions[0].fact_id == fact.fact_id
-        assert (await mine.explain(shown[:13])).fact.fact_id == fact.fact_id
-        not_theirs = "is not of user_id 'get2', but of user_id 'get1', agent_id 'bot'"
-        for ask in (memory.scope(user_id="get2").get, memory.scope(user_id="get2").explain):
-            with pytest.raises(errors.UnknownFactError, match=not_theirs):
-                await ask(shown)
-        with pytest.raises(errors.UnknownFactError, match="not known in tenant 'other'"):
-            await memory.get(shown, tenant="other")
-        for ask_unknown in (memory.get, memory.history):
-            with pytest.raises(errors.UnknownFactError):
-                await ask_unknown(uuid4())
-        await memory.delete(shown[:13], wait=True)
-        assert (await memory.get(shown)).status == "retracted"
-
-
 async def test_a_run_is_deleted_without_saying_whose_it_is(settings: Settings) -> None:
     async with AsyncMemoryClient(settings=settings) as memory:
         scopes: list[Any] = [{"user_id": "r1"}, {"user_id": "r2", "app_id": "a"}, {"agent_id": "r3"}]
@@ -183,21 +132,6 @@ async def test_a_run_is_deleted_without_saying_whose_it_is(settings: Settings) -
         assert of_app.facts_deleted == 1
         with pytest.raises(errors.InvalidCommandError):
             await memory.delete_all()
-
-
-async def test_what_a_command_is_about_has_to_exist(settings: Settings) -> None:
-    async with AsyncMemoryClient(settings=settings) as memory:
-        with pytest.raises(errors.UnknownEventError):
-            await memory.undo(event_id=uuid4())
-        await memory.add("I like tea.", user_id="own3", turn_id="own3-10", wait=True)
-        for unknown in ("never-published", "own3-1"):  # an id of a program is never taken for another one's beginning
-            with pytest.raises(errors.UnknownTurnError):
-                await memory.undo(turn_id=unknown)
-        with pytest.raises(errors.UnknownTurnError):
-            await memory.status("never-published")
-        assert await memory.admin.find_turn_id("own3-1") == "own3-10"
-        with pytest.raises(errors.UnknownTurnError):
-            await memory.admin.find_turn_id("own3-2")
 
 
 async def test_without_postgres_a_command_with_its_user_is_published_as_it_stands(settings: Settings) -> None:
