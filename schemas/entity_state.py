@@ -220,7 +220,9 @@ class CurrentState:
         return entity_id == entity.entity_id or self._root(entity_id) == entity.entity_id
 
     def _is_current(self, alias: GivenAlias, known: set[UUID]) -> bool:
-        if alias in self._withdrawn or alias.event_id in self._undone or self._is_forgotten(alias.entity_id):
+        if alias in self._withdrawn or self._is_forgotten(alias.entity_id):
+            return False
+        if alias.event_id in self._undone and not alias.is_said:
             return False
         entity = self.entities[alias.entity_id]
         is_users = alias.kind == "user" or (entity.is_user and alias.event_id == entity.event_id)

@@ -467,6 +467,7 @@ async def mark_unresolved(
             for other in others
             if (other not in restored or _is_open_again(restored[other]))
             and not (facts[fact_id].fact.valid_until or facts[other].fact.valid_until or facts[other].state.true_to)
+            and not _say_the_same(facts[fact_id].fact, facts[other].fact)
             and may_be_rivals(values[fact_id], values[other], rules)
         )
     marked: list[MemoryEvent] = []
@@ -485,6 +486,12 @@ async def mark_unresolved(
                 event = event.model_copy(update=update)  # noqa: PLW2901 -- the same event
         marked.append(event)
     return tuple(marked)
+
+
+def _say_the_same(one: ExtractedFact, other: ExtractedFact) -> bool:
+    """Whether two facts say that one value holds, or that it does not."""
+    is_same = same_value(one, other) or one.content_hash == other.content_hash
+    return is_same and (one.action_hint == "retract") == (other.action_hint == "retract")
 
 
 def _is_open_again(reversal: Reversal) -> bool:

@@ -209,7 +209,15 @@ def dry_run(
     override: Annotated[list[str] | None, typer.Option(help="name=value, for this turn; several times")] = None,
 ) -> Query:
     """Show what storing a text would do and cost. Nothing is stored."""
-    overrides = dict(map(_override, override or []))
+    overrides: dict[str, Any] = {}
+    for given in override or ():  # `conflict=0.5` is a number, `add_only=true` a truth value, and all else is text
+        name, sign, value = given.partition("=")
+        if not sign:
+            raise typer.BadParameter(f"{given!r} is not a valid override: write name=value")
+        try:
+            overrides[name] = json.loads(value)
+        except ValueError:
+            overrides[name] = value
 
     def show_wait(reason: str) -> None:
         print_note(f"waiting for {reason}")
@@ -217,17 +225,6 @@ def dry_run(
     return lambda client: client.dry_run(
         text, occurred_at=at, speaker=speaker, infer=not raw, overrides=overrides, on_wait=show_wait
     )
-
-
-def _override(text: str) -> tuple[str, Any]:
-    """`conflict=0.5` is a number, `add_only=true` a truth value, and what is neither is text."""
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise typer.BadParameter(f"{text!r} is not a valid override: write name=value")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 @query_command(show.show_count, scope=ANY_SCOPE)

@@ -398,7 +398,15 @@ class SearchMixin(ClientBase):
         models = self._connections.search_models
         wordings, no_wordings = await models.wordings(query, aids.variants)
         words = joined_words(query, wordings)
-        vector, no_vector = await self._embed(query, wordings) if aids.facts else (None, None)
+        vector, no_vector = None, None
+        if aids.facts:
+            with search_phase("embed"):
+                vectors, fault = await models.embed(query, *wordings)
+            vector = mean_vector(vectors) if vectors else None
+            if fault:
+                no_vector = (
+                    f"without the vectors of some wordings: {fault}" if vectors else f"full-text search only: {fault}"
+                )
         asked, no_time = await self._with_asked_period(query, asked, aids.when, within)
         turns = TurnFindings()
         if aids.turns:
@@ -406,7 +414,7 @@ class SearchMixin(ClientBase):
                 statuses = aids.turn_status
                 turns = await self._query(search_turns, within, words, asked, at=self._now(), statuses=statuses)
         if asked.threshold is None and vector is not None:
-            asked = asked.model_copy(update={"threshold": self._connections.search_models.floor_for(vector)})
+            asked = asked.model_copy(update={"threshold": models.floor_for(vector)})
         limit = asked.limit
         if aids.rerank:
             asked = asked.model_copy(update={"limit": max(limit, RERANKED)})
@@ -437,17 +445,6 @@ class SearchMixin(ClientBase):
             turns=turns.turns,
             left_out_turns=turns.left_out,
         )
-
-    async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
-        """The mean vector of the question and its other wordings, and a notice where the embedder is away.
-
-        Then only wordings whose vectors are known count.
-        """
-        with search_phase("embed"):
-            vectors, fault = await self._connections.search_models.embed(query, *wordings)
-        if not vectors:
-            return None, f"full-text search only: {fault}"
-        return mean_vector(vectors), f"without the vectors of some wordings: {fault}" if fault else None
 
     async def _with_asked_period(
         self, question: str, options: SearchOptions, when: WhenAsked, within: Sequence[ScopeFilter]

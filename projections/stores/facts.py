@@ -275,7 +275,7 @@ class FactStore(Store):
         return {row["fact_id"]: _stored_fact(row) for row in rows}
 
     async def current_facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, stored.StoredFact]:
-        """Of each known fact among `fact_ids` the version that stands for it now, or the last one that did."""
+        """Of each known fact among `fact_ids` the newest version: what merges, corrections and updates made of it."""
         rows = await self._rows("current_facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
         return {row["asked"]: _stored_fact(row) for row in rows}
 

@@ -5,7 +5,7 @@ A fact is compared with known facts, with earlier facts of its turn, and with wh
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -27,7 +27,6 @@ MAX_ENDED_CANDIDATES: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is compared with."""
 MAX_EARLIER_FACTS: Final = 32
 """With how many earlier facts of its turn a fact is compared: with all of them, but for the longest turns."""
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +160,9 @@ def classify_late(
     The statement of an end is a `Conflict` where its fact held then, ended later, and was said again since.
     """
     fact, since = matched.fact, statement.true_from
-    late = [one for one in matched.candidates if one.status == "ended" and statement.said_at < (one.true_to or _NEVER)]
-    held = [known for known in late if since < (known.true_to or _NEVER)]
+    ended = [one for one in matched.candidates if one.status == "ended"]
+    late = [one for one in ended if one.true_to is None or statement.said_at < one.true_to]
+    held = [one for one in late if one.true_to is None or since < one.true_to]
     if repeated := _repeated_ended_fact(matched, held, since, rules):
         return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
     of_then = [known for known in held if known.true_from <= since]

@@ -50,7 +50,14 @@ from mnemolog.streams.resolution.events import (
     statement_context,
     with_own_end,
 )
-from mnemolog.streams.resolution.guards import Cleared, StatementContext, clear, is_planned, next_version_start
+from mnemolog.streams.resolution.guards import (
+    Cleared,
+    StatementContext,
+    clear,
+    is_planned,
+    next_version_start,
+    predates,
+)
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.resolution.verdicts import overwrite_events, statement_events, target_end
 from mnemolog.streams.text.differences import relate_subjects
@@ -94,8 +101,15 @@ def decide(
         last = events[-1]
         if isinstance(last, FactAdded) and last.decision.by in ("rule", "policy") and context.rules.uses_llm:
             is_open = last.ended_at is None and not last.moved_ends
-            if is_open and (rivals := builder.rivals()):  # only a model may say that both values hold
-                events = *events[:-1], as_unresolved(last, rivals)
+            rivals, said = builder.rivals() if is_open else (), builder.statement_context
+            is_older = all(predates(said.true_from, said, known) for known in rivals)
+            if is_older and (end := next_version_start(rivals, said.true_from, state.version_starts)):
+                update = {"by": "policy", "guard": last.decision.guard or "late_news", "before": snapshots(rivals)}
+                decision = last.decision.model_copy(update=update)
+                last = last.model_copy(update={"decision": decision, "ended_at": end[0], "ended_by": end[1]})
+            elif rivals:  # only a model may say that both values hold
+                last = as_unresolved(last, [known.fact_id for known in rivals])
+            events = (*events[:-1], last)
         state.apply(events, provisional_fact_id(context.owner, context.source_id, place))
         made += events
     for judgement in judgements:

@@ -38,7 +38,7 @@ from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.ports import Question
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision
+from mnemolog.streams.llm.reply_checks import ParsedDecision
 from mnemolog.streams.merges import fill_one_slot, merged, says_more
 from mnemolog.streams.resolution.classify import TurnState
 from mnemolog.streams.resolution.guards import (
@@ -149,7 +149,6 @@ class EventBuilder:
     def clear(
         self, verdict: Verdict, targets: Sequence[Candidate], ended_at: datetime | None = None
     ) -> Cleared | Guard:
-        """As `guards.clear`, for the statement."""
         policy, starts = self.context.rules.policy, self.state.version_starts
         return clear(verdict, targets, self.statement_context, policy, self.own_ids, starts, ended_at=ended_at)
 
@@ -159,7 +158,6 @@ class EventBuilder:
         return clear_own(own_id, others)
 
     def is_outdated(self, known: Candidate) -> bool:
-        """As `guards.is_outdated`, for the statement."""
         return is_outdated(self.statement_context, known, self.state.version_starts)
 
     def shares_slot(self, known: Candidate) -> bool:
@@ -170,7 +168,7 @@ class EventBuilder:
         """Whether both say one lasting value of one slot, perhaps with other details."""
         return same_value(self.fact, known) and self.shares_slot(known)
 
-    def rivals(self) -> tuple[UUID, ...]:
+    def rivals(self) -> tuple[Candidate, ...]:
         """The active facts that say another value of the slot that the statement fills, if both hold by now."""
         statement = self.statement_context
         if not self.context.rules.fills_slot(self.fact) or statement.is_plan:
@@ -178,7 +176,7 @@ class EventBuilder:
         begun = (one for one in self.state.open_facts(self.candidates) if not is_planned(one, statement))
         stated = (one for one in begun if one.status == "active" and one.action_hint != "retract")
         of_slot = (one for one in stated if one.valid_until is None and self.shares_slot(one))
-        return tuple(one.fact_id for one in of_slot if not self.has_value_of(one))
+        return tuple(one for one in of_slot if not self.has_value_of(one))
 
     def event_fields(self, decision: Decision, *, offset: int = 0) -> dict[str, Any]:
         """The fields that all events have; `offset` counts the events about this statement before it."""
@@ -282,7 +280,7 @@ class EventBuilder:
         fact = merged(fact, targets, worded_by=worded_by)
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         doubt = {"confidence": self.statement_context.confidence} if self.statement_context.is_doubtful else {}
-        text = {"text": reply.text, "search_text": reply.search_text or reply.text} if reply and reply.text else {}
+        text = {"text": reply.text, "search_text": reply.text} if reply and reply.text else {}
         vector = (llm_decision and llm_decision.merged_vector) or fact.vector
         return fact.model_copy(update={"said_at": self._own_time(said_at), "vector": vector, **doubt, **text})
 
@@ -386,7 +384,7 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, cleared: Cleared, 
     decision on it did not weigh.
     """
     state = builder.state
-    others = [fact_id for fact_id in builder.rivals() if fact_id not in case.targets]
+    others = [known.fact_id for known in builder.rivals() if known.fact_id not in case.targets]
     beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
     update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})
     return builder.ending(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 from time import perf_counter
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -23,7 +23,6 @@ from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.questions import DoubtfulNames
 from mnemolog.streams.entities.subjects import cases_of_one_entity, with_subject_relations
 from mnemolog.streams.llm.ask import ask, step_of, with_unused
-from mnemolog.streams.llm.names_prompt import no_answers, parse_answers, question_prompt, within_budget
 from mnemolog.streams.llm.ports import (
     NumberedConflicts,
     PromptRefusedError,
@@ -33,7 +32,13 @@ from mnemolog.streams.llm.ports import (
     SourceChatModel,
     SourceEmbedder,
 )
-from mnemolog.streams.llm.resolve_prompt import number_questions
+from mnemolog.streams.llm.resolve_prompt import (
+    no_answers,
+    number_questions,
+    parse_answers,
+    question_prompt,
+    within_budget,
+)
 from mnemolog.streams.resolution.classify import (
     Classification,
     Conflict,
@@ -128,7 +133,7 @@ class LlmDecider:
             answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
             step = step_of("resolve", prompt.version, answer)
             merges = [reply for reply in answer.value.decisions if reply.verdict == "MERGE"]
-            texts = tuple(merge.search_text or merge.text or "" for merge in merges)
+            texts = tuple(merge.text or "" for merge in merges)
             embedded = await self.embedder.embed(source, texts)
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):
@@ -242,15 +247,10 @@ class TurnDecider:
         named: TurnEntities | None = None,
     ) -> PreparedTurn:
         """The turn before a model is asked; parameters as of `decide`."""
-        turn, dropped = envelope, tuple[DroppedStatement, ...]()
-        if envelope.infer:
-            kept = tuple(matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance)
-            turn = envelope.model_copy(update={"facts": kept})
-            dropped = tuple(
-                DroppedStatement(text=matched.fact.text, reason="below_importance", excerpt=matched.fact.excerpt)
-                for matched in envelope.facts
-                if matched.fact.importance < rules.min_importance
-            )
+        is_kept = [not envelope.infer or one.fact.importance >= rules.min_importance for one in envelope.facts]
+        low = [one.fact for one, kept in zip(envelope.facts, is_kept, strict=True) if not kept]
+        dropped = [DroppedStatement(text=one.text, reason="below_importance", excerpt=one.excerpt) for one in low]
+        turn = envelope.model_copy(update={"facts": tuple(compress(envelope.facts, is_kept))})
         turn_rules = TurnRules(policy=rules, thresholds=thresholds, user_names=turn.user_names, infer=turn.infer)
         ended_subjects = tuple[KnownEntity, ...]()
         if turn_rules.uses_llm and is_late:
@@ -276,7 +276,7 @@ class TurnDecider:
             classifications=classifications,
             questions=questions_of(classifications, retries, ends),
             context=context,
-            dropped=dropped,
+            dropped=tuple(dropped),
             ended_subjects=ended_subjects,
         )
 

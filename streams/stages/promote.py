@@ -53,13 +53,8 @@ class Promoter:
         payload, scope = envelope.order, envelope.scope
         if not isinstance(payload, Promote) or scope is None:
             raise AssertionError("only promote commands are promotions")
-        found = await self.facts.promotable_facts(
-            scope,
-            payload,
-            at=now,
-            min_importance=policy.min_importance,
-            limit=MAX_ITEMS if payload.fact_ids else MAX_PROMOTED,
-        )
+        limit, least = MAX_ITEMS if payload.fact_ids else MAX_PROMOTED, policy.min_importance
+        found = await self.facts.promotable_facts(scope, payload, at=now, min_importance=least, limit=limit)
         turn, events, step, named = envelope, tuple[MemoryEvent, ...](), Step(stage="resolve", milliseconds=0), None
         try:
             if payload.fact_ids and not is_follow_up_id(envelope.source_id):  # what ended since the first is left out
@@ -67,7 +62,7 @@ class Promoter:
             statements = statements_of_one_commit(found)
             while statements:
                 turn = await self._turn_of(envelope, statements, policy)
-                named = await self.linker.find_promoted(turn)
+                turn, named = await self.linker.find_promoted(turn)
                 turn = with_subject_relations(turn, named) if named else turn
                 first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
                 is_late = latest_end is not None and first_said < latest_end

@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from mnemolog.projections.stores.facts import CandidateFinder
 from mnemolog.schemas.admission import REFUSAL_REASONS
 from mnemolog.schemas.command import Promote, SummariseEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import End, MatchedFacts
+from mnemolog.schemas.envelopes import MAX_DETAIL, End, MatchedFacts
 from mnemolog.schemas.events import FactAdded, MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
-from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.provenance import Provenance, Step, Thresholds
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import PublishCommand
 from mnemolog.streams.commands.entities import numbered
@@ -28,7 +28,6 @@ from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_re
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.classify import without_candidates
-from mnemolog.streams.resolution.commits import commit_of
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts
 from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.resolution.unread_turns import with_raw_facts
@@ -39,6 +38,10 @@ from mnemolog.streams.stages.promote import Promoter
 from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 
 MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
+_FROM_ENVELOPE: Final = (
+    *("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor", "speaker"),
+    *("metadata", "attempt"),
+)
 _ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -85,10 +88,9 @@ class ResolveStage:
         await self.wait_until_projected(envelope.owner, record.partition)
         status = await self.finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
         # It may be tried again where it failed, or was over a limit; and this is a later record, and no redelivery.
-        last, origin = status.origin, envelope.origin
-        same_log = last is not None and (last.topic, last.partition) == (origin.topic, origin.partition)
-        is_redelivered = last is not None and same_log and origin.offset <= last.offset
-        if status.committed and (not status.retryable or is_redelivered):
+        last, here = status.origin, envelope.origin
+        is_of_log = last is not None and (last.topic, last.partition) == (here.topic, here.partition)
+        if status.committed and not (status.retryable and not (last and is_of_log and here.offset <= last.offset)):
             metrics.ALREADY_COMMITTED.inc()
             return None
         if status.committed:
@@ -163,7 +165,7 @@ class ResolveStage:
         metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in events))
         named = named and named.answered(step.answered_names)
         events = await self.close_lapsed(envelope, with_raw_facts(envelope, events, raw), now)
-        named_events = await self.turns.linker.events_of_turn(envelope, named, events)
+        named_events = await self.turns.linker.events_of(envelope, events, named)
         step = step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
             return self._end_commit(envelope, limit_end(hit), step)
@@ -200,7 +202,7 @@ class ResolveStage:
             return self._end_commit(envelope, limit_end(hit), step)
         if done.follow_up is not None:
             await self.commands.publish(done.follow_up)  # before the commit that names it: no crash loses it
-        named = await self.turns.linker.events_of_command(envelope, events, done.named)
+        named = await self.turns.linker.events_of(envelope, events, done.named)
         changes = numbered(result.entity_changes, envelope, first=len(events) + len(named))
         return commit_of(
             envelope,
@@ -223,3 +225,23 @@ class ResolveStage:
     def _end_commit(self, envelope: MatchedFacts, end: End, step: Step | None = None) -> Commit:
         """The commit of a source that came to its end without a decision."""
         return commit_of(envelope, decided_at=self.clock(), step=step, **dict(end))
+
+
+def commit_of(
+    envelope: MatchedFacts,
+    *,
+    decided_at: datetime,
+    step: Step | None = None,
+    thresholds: Thresholds | None = None,
+    detail: str = "",
+    **end: Any,
+) -> Commit:
+    """The commit of a source that ended as the fields of `end` say; `step` is what its decision cost."""
+    return Commit(
+        **{name: getattr(envelope, name) for name in _FROM_ENVELOPE},
+        decided_at=decided_at,
+        based_on=envelope.scope_version,
+        provenance=Provenance(steps=(*envelope.steps, *([step] if step else [])), thresholds=thresholds),
+        detail=detail[:MAX_DETAIL],
+        **end,
+    )

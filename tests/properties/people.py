@@ -74,11 +74,6 @@ class Told:
         return self.step.said[0].subject or ""
 
     @property
-    def states(self) -> bool:
-        """Whether a turn says that something holds: what ends is said in passing of somebody, and states no tie."""
-        return isinstance(self.step, Turn) and self.step.said[0].meaning.holds
-
-    @property
     def pair(self) -> set[str]:
         """Two of whom somebody said that they may be one, or are two: nobody is to be asked about them again."""
         match self.step:
@@ -381,7 +376,7 @@ class People:
             mine = [episode for episode in open_now if episode.topic[0] == head]
             one.texts = sorted(told.said.text for episode in mine for told in episode.told)
             one.unresolved = {text for pair in combinations(mine, 2) for text in _question(*pair)}
-            ties = ((words_of(told.words)[0], told.name) for told in self.facts_of(head) if told.states)
+            ties = ((words_of(told.words)[0], told.name) for told in self.facts_of(head))
             one.ties = {(TIES[tie], name) for tie, name in ties if tie}
             one.names.add(one.name)
             one.summary = self._summary_of(head, {told.source for episode in mine for told in episode.told})

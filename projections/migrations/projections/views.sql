@@ -24,11 +24,16 @@ RETURN EXISTS (
             facts.fact_id = ANY(taking.targets)
             OR (facts.fact_id = taking.fact_id AND taking.event IN ('fact_retracted', 'pending_rejected', 'conflict_resolved'))
         )
+        AND NOT ( -- a person settled that it was true and ended
+            taking.event IN ('pending_confirmed', 'conflict_resolved')
+            AND facts.believed_from IS NOT NULL
+            AND facts.believed_to IS NULL
+        )
         AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = taking.event_id)
 );
 COMMENT ON FUNCTION is_taken_back IS
 'Whether a command ended a fact, or what it was merged or corrected into: it deleted, replaced, corrected or rejected it, '
-'or settled its conflict against it.';
+'or settled that it never was true.';
 
 CREATE OR REPLACE FUNCTION fact_is_hidden(fact uuid) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(

@@ -11,8 +11,8 @@ from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write import entity_writer, projector
 from mnemolog.schemas.entity_events import EntitySplit
 from mnemolog.schemas.entity_state import CurrentState
+from mnemolog.streams.commands import entities as entities_of_commands
 from mnemolog.streams.commands import handler, status_changes
-from mnemolog.streams.commands.entities import EntityContext
 from mnemolog.streams.entities import resolver
 from mnemolog.streams.entities.resolver import NameContext
 from tests.properties.faults.former import PatchedPlaces, fault
@@ -93,13 +93,13 @@ def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
 
 @fault("a command changes an entity of another scope", found_by="people")
 def commands_reach_other_scopes() -> PatchedPlaces:
-    right = EntityContext.fault
+    right = entities_of_commands.entity_fault
 
-    def unscoped(self: EntityContext, entity_id: Any) -> Any:
-        fault = right(self, entity_id)
+    def unscoped(*asked: Any) -> Any:
+        fault = right(*asked)
         return None if fault and fault[0] == "foreign_entity" else fault
 
-    return [(EntityContext, "fault", unscoped)]
+    return [(entities_of_commands, "entity_fault", unscoped)]
 
 
 def _changed_query(store: Any, name: str, was: str, becomes: str) -> tuple[Any, str, Any]:

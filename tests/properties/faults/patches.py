@@ -184,7 +184,7 @@ def human_word_is_lost() -> PatchedPlaces:
 
 @fault("replies that say more, or less, than the facts are accepted")
 def harmful_replies() -> PatchedPlaces:
-    return [(resolve_prompt, "settled", lambda claim, _: claim)]
+    return [(resolve_prompt, "settled", lambda decision, *_: decision)]
 
 
 @fault("held overwrites that were rejected are not counted as wrong")
@@ -244,8 +244,9 @@ def older_ends_newer_pending() -> PatchedPlaces:
 def ends_of_the_same_day() -> PatchedPlaces:
     right = reply_checks._is_possible_end
 
-    def strict(claim: Any, said_at: Any) -> bool:
-        return right(claim, said_at) and not any(claim.ended_at < known.true_from for known in claim.known)
+    def strict(decision: Any, conflict: Any, said_at: Any) -> bool:
+        known = [one for _, one in reply_checks.targets_of(decision, conflict)]
+        return right(decision, conflict, said_at) and not any(decision.ended_at < one.true_from for one in known)
 
     return [(reply_checks, "_is_possible_end", strict)]
 

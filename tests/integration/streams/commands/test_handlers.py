@@ -73,7 +73,7 @@ async def test_a_first_id_stands_for_its_fact_through_all_edits_and_metadata_sta
     ]
     for number, (order, metadata) in enumerate(orders):
         done = await harness.execute(f"c{number}", order, at=day(1 + number))
-        assert (done.outcome, str(first) in done.detail) == ("done", number > 0)
+        assert (done.outcome, str(first) in done.detail) == ("done", number > 0), done.detail
         known = await fact(harness.stored.conn, "default", first)
         assert (known.fact_id, known.former_id, known.metadata) == (fact_id_at(done), first, metadata)
         assert (known.text, known.status) == (done.events[0].new_fact and done.events[0].new_fact.text, "active")

@@ -269,3 +269,24 @@ async def test_a_question_takes_no_fact_back(talk: Talk) -> None:
     await talk.do("merge", "Annie", "Ana Keller")
     await talk.do("lives", "Ana Keller", "Chur", "REPLACE")
     assert await talk.people.rows("SELECT value FROM facts WHERE is_hidden") == []
+
+
+@pytest.mark.parametrize("how", ["resolve", "confirm"])
+async def test_who_was_known_by_a_fact_that_a_person_has_ended_is_known_still(talk: Talk, how: str) -> None:
+    """What a person settles to have ended is not deleted: its names stay, and so does what its turn said."""
+    await talk.say("Annie lives in Bern", "Annie", "Bern", category="health")
+    if how == "resolve":
+        await talk.do("lives", "Ana Keller", "Basel")
+        await talk.do("merge", "Ana Keller", "Annie")
+        await talk.do("resolve", "Basel", "replace")
+        assert await talk.homes() == {"Bern": ENDED, "Basel": ACTIVE}
+    else:
+        held = await talk.say("She lives in Oslo", "Annie", "Oslo", "REPLACE", "weak", category="health")
+        (waiting,) = [event.new_fact for event in held.events if event.new_fact]
+        assert await talk.homes() == {"Bern": ACTIVE, "Oslo": "pending_confirmation"}
+        await talk.people.order(Confirm(fact_ids=(waiting.fact_id,)))
+        assert await talk.homes() == {"Bern": ENDED, "Oslo": ACTIVE}
+    known = await talk.client.entities.get("Annie", user_id="alice")
+    assert known.name == "Annie"
+    assert await talk.people.rows("SELECT value FROM facts WHERE is_hidden") == []
+    assert await talk.people.is_rebuilt_equal()

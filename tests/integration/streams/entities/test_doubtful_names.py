@@ -13,8 +13,8 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import EntityLink
 from mnemolog.schemas.entity_events import EntityAliasAdded, EntityRegistered, FactLinked
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.llm.names_prompt import NAMES_PROMPT_VERSION
 from mnemolog.streams.llm.ports import NumberedConflict
+from mnemolog.streams.llm.resolve_prompt import NAMES_PROMPT_VERSION
 from tests.support.builders.commits import fact_id_at
 from tests.support.builders.model_replies import decision_json
 from tests.support.builders.name_choices import choose_called
@@ -81,7 +81,7 @@ async def test_one_call_about_the_name_alone_links_the_fact(people: NamedPeople)
     assert (people.model.calls["resolve"], people.model.asked) == (1, [])
     assert await people.named("Tom won") == {("Alice", "subject"), (HILL, "object")}
     link = last_link(commit)
-    assert (link.step, link.reason, len(link.compared)) == ("model", "she plays chess", 1)
+    assert (link.step, link.reason, len(link.compared)) == ("model", "answered", 1)
     assert registered(commit) == []
     await said_of_tom(people)  # a fact that is known already asks nobody
     assert people.model.calls["resolve"] == 1
@@ -94,13 +94,13 @@ async def test_the_step_counts_the_call_and_says_what_was_asked(people: NamedPeo
     assert (step.llm_calls, step.input_tokens, step.output_tokens) == (1, 10, 5)
     assert step.prompt_version == NAMES_PROMPT_VERSION
     (asked,) = step.answered_names
-    assert (asked.name, len(asked.twins), asked.entity_id, asked.reason) == ("Tom", 2, None, "she plays chess")
+    assert (asked.name, len(asked.twins), asked.entity_id, asked.reason) == ("Tom", 2, None, "answered")
     (tom,) = registered(commit)
     assert set(tom.possible_twins) == set(asked.twins)
     (note,) = write_result(commit).notes
     assert note == (
         '"Tom" may mean one of 2 known entities; the model was asked, and it is another one, or nobody can tell: '
-        "she plays chess"
+        "answered"
     )
 
 
@@ -159,7 +159,7 @@ async def test_what_the_model_said_is_explained_until_a_name_of_them_is_hidden(p
     commit = await said_of_tom(people)
     ((sails,),) = await people.rows("SELECT fact_id FROM facts WHERE text = %s", f"{STONE} sails")
     deleted = await people.order(Delete(fact_ids=(sails,)))
-    for reason in ("(hidden)", "she plays chess"):
+    for reason in ("(hidden)", "answered"):
         async with people.pipeline.pool.connection() as connection:
             explanation, _ = await explain(connection, "default", fact_id_at(commit))
             result = await turn_status(connection, "default", commit.source_id, verbose=True)

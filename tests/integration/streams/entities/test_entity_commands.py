@@ -17,7 +17,6 @@ from mnemolog.schemas.command import (
     Undo,
 )
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entity_events import EntityAliasSet
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, fact_id_at
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -40,10 +39,6 @@ class Talk:
         return [
             await self.people.say(f"I met {name}", (name, "person"), scope=scope, speaker=speaker) for name in names
         ]
-
-    async def saw(self, name: str) -> Commit:
-        """A later turn that names a person."""
-        return await self.people.say(f"I saw {name}", (name, "person"))
 
     async def seen(self, scope: Scope = ALICE) -> Seen:
         """Per name of an entity, the user left out, its other names and the facts that name it."""
@@ -69,17 +64,6 @@ class Talk:
 async def talk(database: str) -> AsyncIterator[Talk]:
     async with named_people(database) as people, AsyncMemoryClient(postgres=database) as client:
         yield Talk(people, client)
-
-
-async def test_a_name_moves_only_where_the_command_says_from_whom(talk: Talk) -> None:
-    await talk.met("Thomas", "Tom", "Bob")
-    thomas, bob = await talk.ids("Thomas", "Bob")
-    refused = await talk.people.order(AliasEntity(entity_id=bob, name="Tom"))
-    assert (refused.reason, str(thomas) in refused.detail) == ("name_taken", True)
-    (event,) = (await talk.done(AliasEntity(entity_id=bob, name="Tom", moved_from=thomas))).entity_events
-    assert isinstance(event, EntityAliasSet)
-    assert "called Bob Tom, which Thomas was called" in event.decision.reason
-    assert (await talk.done(AliasEntity(entity_id=bob, name="Tom"))).entity_events == ()
 
 
 async def test_what_cannot_be_done_is_refused_with_its_reason(talk: Talk) -> None:
@@ -165,7 +149,7 @@ async def test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it(talk
     await talk.done(MergeEntities(entity_ids=(bea,), into=ana))
     await talk.people.undo(undo)
     assert await talk.seen() == {}
-    again = await talk.saw("Bea")
+    again = await talk.people.say("I saw Bea", ("Bea", "person"))
     assert [event.event for event in again.entity_events] == ["entity_registered", "fact_linked"]
     assert await talk.seen() == {"Bea": ([], ["I saw Bea"])}
     assert await talk.people.is_rebuilt_equal()

@@ -9,9 +9,10 @@ import pytest_asyncio
 
 from mnemolog.projections.queries.facts import facts, facts_as_of
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Edit, Expire, Update
+from mnemolog.schemas.command import CommandPayload, Confirm, Correct, DeleteAll, Edit, Expire, Update
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.filters import parse_filter
 from tests.support.builders.commits import day
 from tests.support.builders.verdicts import Verdict, judge_by_text, verdict
 from tests.support.harnesses.command_harness import CommandHarness
@@ -146,3 +147,32 @@ async def test_a_merge_of_a_humans_word_is_a_humans_word(story: Story) -> None:
     commit = await story.tell(weak, verdicts, at=day(4))
     assert [event.decision.guard for event in commit.events] == ["human_word"]
     assert merged in await story.active(day(5))
+
+
+@pytest.mark.parametrize(
+    ("filters", "left"),
+    [(None, []), ({"key": "home_city", "state": "active"}, []), ({"memory": {"contains": "Munich"}}, [BERLIN])],
+)
+async def test_delete_all_reopens_nothing_it_selects(
+    story: Story, filters: dict[str, object] | None, left: list[str]
+) -> None:
+    """By key or by a filter; of what is known already it selects what it would select if that were active."""
+    await story.tell(home(BERLIN), at=day(0))
+    munich = "Mira lives in Munich."
+    await story.tell(home(munich, action_hint="update"), {munich: verdict("REPLACE", BERLIN)}, at=day(5))
+    payload = DeleteAll(key="home_city") if filters is None else DeleteAll(filters=parse_filter(filters))
+    await story.order(payload, at=day(6))
+    assert [fact.text for fact in await facts(story.stored.conn, ALICE, at=day(7))] == left
+
+
+async def test_a_fact_that_waits_expires_with_its_term(story: Story) -> None:
+    munich = "Mira may live in Munich until spring."
+    await story.tell(home(BERLIN, valid_until=day(60)), at=day(0))  # a stay ends no lasting value
+    waiting = home(munich, certainty="speculation", valid_until=day(20))
+    await story.tell(waiting, {munich: verdict("REPLACE", BERLIN)}, at=day(1))
+    assert (await story.end_of(munich))[0] == "pending_confirmation"
+    assert await story.expire(day(21)) == 1
+    assert (await story.end_of(munich))[:2] == ("expired", day(20))
+    assert await story.expire(day(22)) == 0
+    settlement = await story.stored.rows("SELECT settlement FROM pending_confirmations")
+    assert settlement == [("overtaken",)]

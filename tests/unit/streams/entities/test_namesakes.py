@@ -4,6 +4,7 @@ import pytest
 
 from mnemolog.schemas.entities import EntityLink
 from mnemolog.streams.entities.names import read_name
+from mnemolog.streams.entities.resolver import AskedName, EntityRegistry, find_entity
 from mnemolog.streams.entities.subjects import entity_relation
 from tests.support.builders.entities import known_entity, tie_alias
 from tests.support.harnesses.entity_talk import EntityTalk
@@ -173,3 +174,31 @@ def test_a_word_for_a_relative_of_nobody_known_is_reported_as_no_name() -> None:
     bare = read_name("girlfriend")
     assert bare is not None
     assert (bare.tie, bare.name, bare.is_bare) == ("girlfriend", None, True)
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [
+        (("Dan", "Daniela"), "Daniel"),
+        (("Dan", "Daniela Kurz"), "Daniel"),
+        (("Max", "Maxine"), "Maximilian"),
+        (("Chris", "Christa"), "Christopher"),
+        (("Sam", "Samira"), "Samuel"),
+        (("Dan", "Daniel"), "Daniela"),
+    ],
+)
+def test_another_full_name_of_a_short_one_is_of_another_person(called: tuple[str, str], name: str) -> None:
+    """Also where a person merged two of these names."""
+    asked = read_name(name)
+    assert asked is not None
+    found = find_entity(AskedName(asked, "person"), EntityRegistry([known_entity(*called)]))
+    assert (found.entity, len(found.compared)) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("called", "name"), [(("Dan", "Danny"), "Daniel"), (("Bob", "Bee"), "Robert"), (("Alex", "Alexander"), "Alexander")]
+)
+def test_short_forms_and_nicknames_are_no_other_full_name(called: tuple[str, str], name: str) -> None:
+    asked = read_name(name)
+    assert asked is not None
+    assert find_entity(AskedName(asked, "person"), EntityRegistry([known_entity(*called)])).entity is not None

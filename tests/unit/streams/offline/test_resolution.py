@@ -6,7 +6,8 @@ import pytest
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution, resolution_prompt
+from mnemolog.streams.llm.reply_checks import ParsedDecision
+from mnemolog.streams.llm.resolve_prompt import parse_resolution, question_prompt
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.model import RuleModel
 from tests.support.builders.prompts import MONDAY, known_fact, turn, user
@@ -172,7 +173,7 @@ def remembered(content: str, speaker: str = "Alice") -> tuple[Candidate, ...]:
 
 async def verdicts(new: list[ExtractedFact], old: tuple[Candidate, ...]) -> tuple[ParsedDecision, ...]:
     conflicts = number_conflicts([(fact, old) for fact in new], said_at=MONDAY)
-    reply = await RuleModel().complete(resolution_prompt(conflicts))
+    reply = await RuleModel().complete(question_prompt(conflicts))
     parsed = parse_resolution(reply.text, conflicts)
     assert parsed.complaints == ()
     assert parsed.value is not None

@@ -97,6 +97,12 @@ def test_what_is_no_other_value_of_now_is_in_no_doubt(known: dict[str, Any], sai
     assert not event.unresolved
 
 
+def test_an_older_value_that_comes_late_is_history() -> None:
+    event, bosch = added(BOSCH | {"true_from": NEXT_YEAR, "said_at": NEXT_YEAR}, ACME)
+    assert (event.unresolved, event.decision.guard) == (False, "late_news")
+    assert (event.ended_at, event.ended_by) == (NEXT_YEAR, bosch.fact_id)
+
+
 def test_a_model_may_say_that_both_hold() -> None:
     event, _ = added(ACME, BOSCH, llm_decision("ADD"))
     assert not event.unresolved
