@@ -167,7 +167,6 @@ class _CommitFold:
         self._add_rows_of_kind(event, sound)
 
     def _add_rows_of_kind(self, event: MemoryEvent, sound: effects.FactStates) -> None:
-        """The rows that only some kinds of events have."""
         changes, since = self._changes, self._times.decided_at
         if event.relation is not None and event.new_fact is not None:
             changes.relations += [
