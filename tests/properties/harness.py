@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.stores.facts import FactStore
@@ -96,7 +96,7 @@ class Harness:
         self.settings = settings
         self.now = datetime.min.replace(tzinfo=UTC)
         self.models = _Models()
-        self.stages = DecisionStages(pool, self.models, settings, clock=lambda: self.now)
+        self.stages = DecisionStages(pool, cast("Any", self.models), settings, clock=lambda: self.now)
         self.follow_ups: list[Command] = []
         self.resolver = self.stages.build_resolver(publish=self._follow)
         self.projector = Projector(pool, clock=lambda: self.now)
