@@ -5,14 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.projections.queries.explain import (
-    Explanation,
-    FactEvent,
-    FactExtraction,
-    FactRelation,
-    FactSource,
-    LinkedEntity,
-)
+from mnemolog.projections.queries.explain import Explanation, FactEvent, FactExtraction, FactSource, LinkedEntity
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE
 from mnemolog.projections.queries.trace import FactTexts, TracedCall, TracedDecision, TracedName
@@ -35,7 +28,14 @@ _MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a ra
 
 def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[str]:
     """Where a fact came from, how it was read and decided, and what happened to it since, in this order."""
-    fact, of_entities = explanation.fact, list[str]()
+    fact, related, of_entities = explanation.fact, list[str](), list[str]()
+    for one in explanation.relations:
+        mine = one.fact_id == fact.fact_id
+        other = _quoted(one.related_text if mine else one.text)
+        if one.relation == "extends":
+            related.append(f"It adds detail to {other}." if mine else f"{other} adds detail to it.")
+        else:
+            related.append(f"It is about the same as {other}.")
     for linked in explanation.entities:
         of_entities.append(_entity_sentence(linked))
         for change in linked.changes:
@@ -50,7 +50,7 @@ def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[st
         _candidates_sentence(explanation.decision),
         _decision_sentence(explanation.decision, texts),
         *(_event_sentence(event, fact, texts) for event in explanation.later),
-        *_relation_sentences(explanation.relations, fact),
+        *related,
         *of_entities,
     ]
 
@@ -312,16 +312,6 @@ def _moved_end_sentence(event: FactEvent, moved: Mapping[str, Any], known: FactT
         cause = f"it is unresolved beside {beside}" if beside else "it is unresolved"
     notes = " (undone since)" if event.undone else ""
     return f"{_minute(event.decided_at)}: {cause}, in {event.source_id}: {event.reason}.{notes}"
-
-
-def _relation_sentences(relations: list[FactRelation], fact: Fact) -> Iterator[str]:
-    for one in relations:
-        mine = one.fact_id == fact.fact_id
-        other = _quoted(one.related_text if mine else one.text)
-        if one.relation == "extends":
-            yield f"It adds detail to {other}." if mine else f"{other} adds detail to it."
-        else:
-            yield f"It is about the same as {other}."
 
 
 def _decider(by: str, model: str | None, prompt_version: str | None) -> str:

@@ -1,15 +1,16 @@
 """Types of arguments and answers that few programs name."""
 
 from mnemolog.client.base import ClientOptions as ClientOptions
+from mnemolog.client.entities import MomentArgs as MomentArgs
 from mnemolog.client.files import ImportReport as ImportReport
 from mnemolog.client.inputs import BoundArgs as BoundArgs
 from mnemolog.client.inputs import CommandArgs as CommandArgs
 from mnemolog.client.inputs import ScopeArgs as ScopeArgs
 from mnemolog.client.inputs import TurnArgs as TurnArgs
-from mnemolog.client.records import MessageModel as MessageModel
 from mnemolog.client.results import Published as Published
-from mnemolog.client.search_arguments import ContextArgs as ContextArgs
-from mnemolog.client.search_arguments import SearchArgs as SearchArgs
+from mnemolog.client.search import ContextArgs as ContextArgs
+from mnemolog.client.search import SearchArgs as SearchArgs
+from mnemolog.client.turns import MessageModel as MessageModel
 from mnemolog.projections.context import ContextFact as ContextFact
 from mnemolog.projections.context import ContextSummary as ContextSummary
 from mnemolog.projections.context import LeftOut as LeftOut

@@ -10,7 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
 
@@ -43,57 +43,16 @@ EVENT_KINDS: Final[tuple[ImportanceCategory, ...]] = ("specific_event", "routine
 OLD_AFTER: Final = timedelta(days=365)
 """A fact that nobody has mentioned for so long is old: a convention, not measured."""
 OLD_TASK_AFTER: Final = timedelta(days=30)
+DOUBT_WORDS: Final[Mapping[Doubt, str]] = {
+    "pending": "not confirmed",
+    "unresolved": "in conflict with another fact",
+    "low_confidence": "uncertain",
+    "old": "not mentioned since {}",
+}
 LASTING_CATEGORIES: Final = frozenset({"identity", "hard_preference", "health", "relationship"})
 """Facts of these are never old: an allergy that is not mentioned for a year is one."""
 MIN_CONFIDENCE: Final = 0.5
 """Below it a fact is doubtful: what was said as speculation has 0.40, what was said weakly 0.60."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextEntry:
-    """A fact that a context may hold. `rank` is its place in its section, from 0."""
-
-    fact: Fact
-    section: Section
-    rank: int
-    doubts: tuple[Doubt, ...]
-
-
-def context_entries(
-    profile_facts: Iterable[Fact], hits: Iterable[Fact], *, at: datetime, min_confidence: float = MIN_CONFIDENCE
-) -> list[ContextEntry]:
-    """Each fact once, in the order in which they get room: by section and rank, those that are doubtful last.
-
-    Hits keep their order; behind them, facts of the profile go by importance, confidence and the last mention. A soft
-    preference that is a hit is relevant, and so are health that is no fact of the profile and what only ends or denies
-    something.
-    """
-    places: dict[UUID, tuple[Section, Fact]] = {}
-    for section, fact in _placed(profile_facts, hits):
-        places.setdefault(fact.fact_id, (section, fact))
-    by_section = {section: [fact for place, fact in places.values() if place == section] for section in SECTIONS}
-    found = [
-        ContextEntry(fact=fact, section=section, rank=rank, doubts=doubts_of(fact, at, min_confidence))
-        for section, facts in by_section.items()
-        for rank, fact in enumerate(facts)
-    ]
-    return sorted(found, key=lambda one: bool(one.doubts))
-
-
-def _placed(profile_facts: Iterable[Fact], hits: Iterable[Fact]) -> Iterator[tuple[Section, Fact]]:
-    """Hits first: within a section what the question is about has its place before the rest."""
-    lasting = {fact.fact_id: fact for fact in profile_facts}
-    for fact in hits:
-        section = SECTION_OF_CATEGORY.get(fact.category, "relevant")
-        passes = section == "preferences" or (fact.category == "health" and fact.fact_id not in lasting)
-        passes = passes or fact.action_hint == "retract"
-        yield ("relevant" if passes else section), fact
-    for fact in sorted(lasting.values(), key=_profile_place):
-        yield SECTION_OF_CATEGORY.get(fact.category, "relevant"), fact
-
-
-def _profile_place(fact: Fact) -> tuple[float, float, float, str]:
-    return -fact.importance, -fact.confidence, -last_mention(fact).timestamp(), str(fact.fact_id)
 
 
 def doubts_of(fact: Fact, at: datetime, min_confidence: float) -> tuple[Doubt, ...]:
@@ -131,24 +90,12 @@ def time_words(fact: Fact, at: datetime) -> Iterator[str]:
     elif fact.event_time is not None:
         yield f"since {moment(fact.true_from, at)}"
     else:
-        yield f"said {_with_preposition(fact.true_from, at)}"
+        said = moment(fact.true_from, at)
+        preposition = "" if said in _NEAR.values() else "on " if said.count(" ") > 1 else "in "
+        yield f"said {preposition}{said}"
     ends = [end for end in (fact.true_to, fact.valid_until) if end is not None]
     if ends:
         yield f"until {moment(min(ends), at)}"
-
-
-def state_words(entry: ContextEntry, at: datetime) -> Iterator[str]:
-    """What is doubtful about it."""
-    for doubt in entry.doubts:
-        match doubt:
-            case "pending":
-                yield "not confirmed"
-            case "unresolved":
-                yield "in conflict with another fact"
-            case "low_confidence":
-                yield "uncertain"
-            case "old":
-                yield f"not mentioned since {moment(last_mention(entry.fact), at)}"
 
 
 def moment(time: datetime, at: datetime) -> str:
@@ -164,21 +111,10 @@ def moment(time: datetime, at: datetime) -> str:
         return _NEAR[away]
     if 0 < away < _DAYS_BY_NAME:
         return _WEEKDAYS[day.weekday()]
-    return _date_words(day, is_date=is_date)
-
-
-def _date_words(day: date, *, is_date: bool) -> str:
     month = f"{_MONTHS[day.month - 1]} {day.year}"
     if not is_date or day.day > 1:
         return f"{day.day} {month}"
     return month if day.month > 1 else str(day.year)
-
-
-def _with_preposition(time: datetime, at: datetime) -> str:
-    words = moment(time, at)
-    if words in _NEAR.values():
-        return words
-    return f"on {words}" if words.count(" ") > 1 else f"in {words}"
 
 
 ContextFormat = Literal["markdown", "xml", "json"]
@@ -203,7 +139,7 @@ _HIDDEN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownFact:
-    """A fact as a context shows it: `when` and `state` are in words, empty where there is nothing to say."""
+    """What is shown as a fact: `when` and `state` are in words, empty where there is nothing to say."""
 
     section: Part
     text: str
@@ -217,23 +153,23 @@ class Layout:
 
     head: str
     section_head: Callable[[Part], str]
-    fact: Callable[[ShownFact], str]
+    fact: Callable[["ShownFact | ContextFact"], str]
     separator: str
     section_foot: str
     between_sections: str
     foot: str
 
-    def text(self, facts: Sequence[ShownFact]) -> str:
+    def text(self, facts: Sequence["ShownFact | ContextFact"]) -> str:
         """The facts in the order of the sections, each section in the order given; empty without any fact."""
         if not facts:
             return ""
-        parts = [self._section(section, [one for one in facts if one.section == section]) for section in PARTS]
-        return self.head + self.between_sections.join(filter(None, parts)) + self.foot
-
-    def _section(self, section: Part, facts: Sequence[ShownFact]) -> str:
-        if not facts:
-            return ""
-        return self.section_head(section) + self.separator.join(map(self.fact, facts)) + self.section_foot
+        lines = {part: [self.fact(one) for one in facts if one.section == part] for part in PARTS}
+        sections = (
+            self.section_head(part) + self.separator.join(lines[part]) + self.section_foot
+            for part in PARTS
+            if lines[part]
+        )
+        return self.head + self.between_sections.join(sections) + self.foot
 
 
 def one_line(text: str) -> str:
@@ -242,25 +178,20 @@ def one_line(text: str) -> str:
     return " ".join("".join(seen).split()) or "…"
 
 
-def _markdown_fact(fact: ShownFact) -> str:
+def _markdown_fact(fact: "ShownFact | ContextFact") -> str:
     escaped = _MARKDOWN_SIGNS.sub(r"\\\g<0>", one_line(fact.text))
     marks = ", ".join(filter(None, (fact.when, fact.state)))
-    text = _MARKDOWN_BEGINNING.sub(_escaped_beginning, escaped)
+    text = _MARKDOWN_BEGINNING.sub(lambda found: f"{found[0]}\\" if found[0][0].isdigit() else f"\\{found[0]}", escaped)
     return f"- [{marks}] {text}" if marks else f"- {text}"
 
 
-def _escaped_beginning(found: re.Match[str]) -> str:
-    signs = found[0]
-    return f"{signs}\\" if signs[0].isdigit() else f"\\{signs}"
-
-
-def _xml_fact(fact: ShownFact) -> str:
+def _xml_fact(fact: "ShownFact | ContextFact") -> str:
     marks = {"when": fact.when, "state": fact.state}
     attributes = "".join(f' {name}="{html.escape(words)}"' for name, words in marks.items() if words)
     return f"<fact{attributes}>{html.escape(one_line(fact.text))}</fact>"
 
 
-def _json_fact(fact: ShownFact) -> str:
+def _json_fact(fact: "ShownFact | ContextFact") -> str:
     shown = {"section": fact.section, "text": one_line(fact.text), "when": fact.when, "state": fact.state}
     return json.dumps({name: words for name, words in shown.items() if words}, ensure_ascii=False)
 
@@ -440,11 +371,71 @@ class ContextRules:
     doubtful: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _EntryText:
-    entry: ContextEntry
-    shown: ShownFact
-    tokens: int
+def context_facts(
+    profile_facts: Iterable[Fact], hits: Iterable[Fact], *, at: datetime, min_confidence: float
+) -> list[tuple[ContextFact, tuple[Doubt, ...]]]:
+    """Each fact once, in the order of the text, and why it is doubtful.
+
+    By section; in it hits keep their order, and behind them facts of the profile go by importance, confidence and the
+    last mention. A soft preference that is a hit is relevant, and so are health that is no fact of the profile and what
+    only ends or denies something.
+    """
+    lasting = {fact.fact_id: fact for fact in profile_facts}
+    places: dict[UUID, tuple[Section, Fact]] = {}
+    for fact in hits:
+        section = SECTION_OF_CATEGORY.get(fact.category, "relevant")
+        passes = section == "preferences" or (fact.category == "health" and fact.fact_id not in lasting)
+        passes = passes or fact.action_hint == "retract"
+        places.setdefault(fact.fact_id, ("relevant" if passes else section, fact))
+    for fact in sorted(
+        lasting.values(),
+        key=lambda one: (-one.importance, -one.confidence, -last_mention(one).timestamp(), str(one.fact_id)),
+    ):
+        places.setdefault(fact.fact_id, (SECTION_OF_CATEGORY.get(fact.category, "relevant"), fact))
+    found = []
+    for section, fact in sorted(places.values(), key=lambda place: SECTIONS.index(place[0])):
+        doubts = doubts_of(fact, at, min_confidence)
+        shown = ContextFact(
+            fact_id=fact.fact_id,
+            scope=fact.scope,
+            text=fact.text,
+            section=section,
+            when=", ".join(time_words(fact, at)),
+            state=", ".join(DOUBT_WORDS[doubt].format(moment(last_mention(fact), at)) for doubt in doubts),
+            confidence=fact.confidence,
+            source_id=fact.source_id,
+        )
+        found.append((shown, doubts))
+    return found
+
+
+def fitting_facts(
+    found: Sequence[tuple[ContextFact, tuple[Doubt, ...]]], wanted: Iterable[ContextFact], rules: ContextRules
+) -> list[ContextFact]:
+    """The facts for which there is room, of `wanted` the first ones first; in the order of `found`."""
+    layout, count, budget = LAYOUTS[rules.format], rules.count_tokens or estimate_tokens, rules.budget_tokens
+    places = {fact.fact_id: place for place, (fact, _) in enumerate(found)}
+    chosen: list[ContextFact] = []
+
+    def ordered(facts: Iterable[ContextFact]) -> list[ContextFact]:
+        return sorted(facts, key=lambda fact: places[fact.fact_id])
+
+    used = count(layout.head + layout.foot)
+    for fact in wanted:
+        tokens = more = count(layout.fact(fact) + layout.separator)
+        if all(one.section != fact.section for one in chosen):
+            more += count(layout.section_head(fact.section) + layout.section_foot + layout.between_sections)
+        if used + more > budget:
+            # The parts may count for more than the whole.
+            whole = count(layout.text(ordered([*chosen, fact]))) if tokens <= budget else budget + 1
+            if whole > budget:
+                continue
+            used, more = whole, 0
+        used += more
+        chosen.append(fact)
+    while chosen and count(layout.text(ordered(chosen))) > budget:
+        chosen.pop()  # or, with some tokenizers, for less
+    return ordered(chosen)
 
 
 def compose(
@@ -458,116 +449,49 @@ def compose(
 ) -> Context:
     """The context of `profile_facts`, which are in it whatever is asked, and of `hits`, the best first.
 
-    Each fact gets room in the order of `context_entries`, if there is enough left: so one that is doubtful never
-    takes the room of one that is certain. `summaries` get what room is left; where no doubtful facts are wanted, none
-    that was written from one gets any: `summed_up` are the facts of all summaries. The budget holds for the whole text.
+    Each fact gets room in the order of the text, if there is enough left, and doubtful ones after all others: so one
+    that is doubtful never takes the room of one that is certain. `summaries` get what room is left; where no doubtful
+    facts are wanted, none that was written from one gets any: `summed_up` are the facts of all summaries. The budget
+    holds for the whole text.
     """
-    found = context_entries(profile_facts, hits, at=at, min_confidence=rules.min_confidence)
-    wanted = [one for one in found if rules.doubtful or not one.doubts]
-    composer = _Composer(LAYOUTS[rules.format], rules.count_tokens or estimate_tokens, rules.budget_tokens)
-    chosen, text, tokens = composer.fitting([composer.line(one, at) for one in wanted])
+    found = context_facts(profile_facts, hits, at=at, min_confidence=rules.min_confidence)
+    certain_first = sorted(found, key=lambda one: bool(one[1]))
+    chosen = fitting_facts(found, [fact for fact, doubts in certain_first if rules.doubtful or not doubts], rules)
+    layout, count = LAYOUTS[rules.format], rules.count_tokens or estimate_tokens
+    text = layout.text(chosen)
+    tokens = count(text) if text else 0
     doubted = {fact.fact_id for fact in summed_up if not rules.doubtful and doubts_of(fact, at, rules.min_confidence)}
-    certain = [one for one in summaries if doubted.isdisjoint(one.fact_ids)]
-    about, text, tokens = composer.with_summaries(chosen, certain, text, tokens)
-    kept = {line.entry.fact.fact_id for line in chosen}
+    shown: list[ShownFact | ContextFact] = [*chosen]
+    kept: list[ContextSummary] = []
+    for one in summaries:
+        state = "may be out of date" if one.changed else ""
+        longer = [*shown, ShownFact(section="summaries", text=f"{one.name}: {one.summary}", when="", state=state)]
+        if doubted.isdisjoint(one.fact_ids) and count(layout.text(longer)) <= rules.budget_tokens:
+            shown, text = longer, layout.text(longer)
+            tokens = count(text)
+            kept.append(one)
     return Context(
         text=text,
         format=rules.format,
         tokens=tokens,
         budget_tokens=rules.budget_tokens,
         counted_by="tokenizer" if rules.count_tokens else "estimate",
-        facts=tuple(_context_fact(line) for line in chosen),
-        summaries=about,
+        facts=tuple(chosen),
+        summaries=tuple(kept),
         left_out_summaries=tuple(
-            LeftOutSummary(summary=one, reason="budget" if one in certain else "doubtful")
+            LeftOutSummary(summary=one, reason="budget" if doubted.isdisjoint(one.fact_ids) else "doubtful")
             for one in summaries
-            if one not in about
+            if one not in kept
         ),
         left_out=tuple(
             LeftOut(
-                fact_id=one.fact.fact_id,
-                text=one.fact.text,
-                section=one.section,
-                reason="budget" if one in wanted else "doubtful",
-                doubts=one.doubts,
+                fact_id=fact.fact_id,
+                text=fact.text,
+                section=fact.section,
+                reason="doubtful" if doubts and not rules.doubtful else "budget",
+                doubts=doubts,
             )
-            for one in found
-            if one.fact.fact_id not in kept
+            for fact, doubts in certain_first
+            if fact not in chosen
         ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Composer:
-    layout: Layout
-    count: TokenCount
-    budget: int
-
-    def line(self, entry: ContextEntry, at: datetime) -> _EntryText:
-        shown = ShownFact(
-            section=entry.section,
-            text=entry.fact.text,
-            when=", ".join(time_words(entry.fact, at)),
-            state=", ".join(state_words(entry, at)),
-        )
-        return _EntryText(entry, shown, self.count(self.layout.fact(shown) + self.layout.separator))
-
-    def fitting(self, wanted: Sequence[_EntryText]) -> tuple[list[_EntryText], str, int]:
-        """Those for which there is room, in the order of the text, with the text and its tokens."""
-        chosen: list[_EntryText] = []
-        used = self.count(self.layout.head + self.layout.foot)
-        for line in wanted:
-            more = line.tokens + self._heading_tokens(line, chosen)
-            if used + more > self.budget:
-                # The parts may count for more than the whole.
-                whole = self.count(self.text([*chosen, line])) if line.tokens <= self.budget else self.budget + 1
-                if whole > self.budget:
-                    continue
-                used, more = whole, 0
-            used += more
-            chosen.append(line)
-        while chosen and self.count(self.text(chosen)) > self.budget:
-            chosen.pop()  # or, with some tokenizers, for less
-        text = self.text(chosen)
-        return _ordered(chosen), text, self.count(text) if text else 0
-
-    def with_summaries(
-        self, chosen: Sequence[_EntryText], summaries: Iterable[ContextSummary], text: str, tokens: int
-    ) -> tuple[tuple[ContextSummary, ...], str, int]:
-        """The summaries for which there is room behind the chosen facts, with the text and its tokens then."""
-        shown, kept = [line.shown for line in _ordered(chosen)], list[ContextSummary]()
-        for one in summaries:
-            state = "may be out of date" if one.changed else ""
-            more = [*shown, ShownFact(section="summaries", text=f"{one.name}: {one.summary}", when="", state=state)]
-            longer = self.layout.text(more)
-            if (count := self.count(longer)) <= self.budget:
-                shown, text, tokens = more, longer, count
-                kept.append(one)
-        return tuple(kept), text, tokens
-
-    def text(self, lines: Sequence[_EntryText]) -> str:
-        return self.layout.text([line.shown for line in _ordered(lines)])
-
-    def _heading_tokens(self, line: _EntryText, chosen: Sequence[_EntryText]) -> int:
-        section = line.entry.section
-        if any(one.entry.section == section for one in chosen):
-            return 0
-        return self.count(self.layout.section_head(section) + self.layout.section_foot + self.layout.between_sections)
-
-
-def _ordered(lines: Sequence[_EntryText]) -> list[_EntryText]:
-    return sorted(lines, key=lambda line: (SECTIONS.index(line.entry.section), line.entry.rank))
-
-
-def _context_fact(line: _EntryText) -> ContextFact:
-    fact, shown = line.entry.fact, line.shown
-    return ContextFact(
-        fact_id=fact.fact_id,
-        scope=fact.scope,
-        text=fact.text,
-        section=line.entry.section,
-        when=shown.when,
-        state=shown.state,
-        confidence=fact.confidence,
-        source_id=fact.source_id,
     )

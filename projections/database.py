@@ -6,7 +6,7 @@ import re
 import struct
 import sys
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
@@ -27,15 +27,6 @@ from mnemolog.projections import metrics
 from mnemolog.projections.errors import SchemaMissingError, StatementTimeoutError
 from mnemolog.projections.faults import SlowStatement, StatementTallies, fault_of
 from mnemolog.schemas.vector import Vector
-
-
-async def register_halfvec(connection: AsyncConnection[Any]) -> None:
-    """Register halfvec on a connection, and send a `Vector` as one. Raises `SchemaMissingError` without pgvector."""
-    info = await TypeInfo.fetch(connection, "public.halfvec")
-    if info is None:
-        raise SchemaMissingError("the database has no pgvector: run `mnemolog migrate` first")
-    register_halfvec_info(connection, info)
-    connection.adapters.register_dumper(Vector, type("VectorDumper", (_VectorDumper,), {"oid": info.oid}))
 
 
 class _VectorDumper(HalfVectorBinaryDumper):
@@ -139,8 +130,12 @@ def connection_settings(
 
 
 async def prepare_connection(connection: AsyncConnection[Any]) -> None:
-    """Register halfvec on a new connection. Raises `SchemaMissingError` where the database has no pgvector."""
-    await register_halfvec(connection)
+    """Send a `Vector` as a halfvec on a new connection. Raises `SchemaMissingError` where there is no pgvector."""
+    info = await TypeInfo.fetch(connection, "public.halfvec")
+    if info is None:
+        raise SchemaMissingError("the database has no pgvector: run `mnemolog migrate` first")
+    register_halfvec_info(connection, info)
+    connection.adapters.register_dumper(Vector, type("VectorDumper", (_VectorDumper,), {"oid": info.oid}))
     await connection.commit()
 
 
@@ -173,7 +168,7 @@ async def retry_while_unavailable(
             if slow.is_at_fault() or is_shared:
                 raise StatementTimeoutError(name) from error
             raise
-        tallies.count_finished(name)
+        tallies.finished[name] += 1
         return result
 
     def on_retry(failures: int, error: BaseException) -> None:
@@ -282,22 +277,6 @@ class Store:
 
 
 RowConnection = AsyncConnection[TupleRow]
-ColumnValues = tuple[Any, ...]
-"""The values of a row, in the order of its columns."""
-
-
-async def copy_binary(
-    connection: RowConnection, statement: SQL, types: Sequence[str], rows: Iterable[ColumnValues]
-) -> None:
-    """Write `rows` with a COPY statement; without rows nothing is sent."""
-    first = next(rows := iter(rows), None)
-    if first is None:
-        return
-    async with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(types)
-        await copy.write_row(first)
-        for row in rows:
-            await copy.write_row(row)
 
 
 def jsonb(text: str | bytes) -> Jsonb:

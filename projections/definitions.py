@@ -27,40 +27,30 @@ def replace_definitions(connection: Connection[Any], schema: str, text: str) -> 
     names = _DEFINED.findall(text)
     try:
         with connection.transaction():
-            made, comments = _statements(text)
+            # A comment names a function without its parameters: one has to be left when it is made.
+            parts = _PART.split(text)
+            comments = [part for part in parts if part.startswith("COMMENT ON ")]
             before = _functions(connection, schema, names)
-            connection.execute(made)
+            connection.execute("".join(part for part in parts if part not in comments).encode())
             untouched = before & _functions(connection, schema, names)
             for oid, _, signature in untouched:
                 _refuse_dependents(connection, [oid])
                 connection.execute(SQL("DROP FUNCTION {}").format(SQL(signature)))
-            connection.execute(comments)
+            connection.execute("".join(comments).encode())
     except _OTHER_COLUMNS:
-        _create_anew(connection, schema, names, text)
-
-
-def _statements(text: str) -> tuple[bytes, bytes]:
-    """The definitions, and the comments: a comment names a function without its parameters, so one has to be left."""
-    parts = _PART.split(text)
-    definitions = [part for part in parts if not part.startswith("COMMENT ON ")]
-    comments = [part for part in parts if part.startswith("COMMENT ON ")]
-    return "".join(definitions).encode(), "".join(comments).encode()
+        objects = connection.execute(_SQL["objects"], {"schema": schema, "names": names}).fetchall()
+        _refuse_dependents(connection, [oid for oid, _ in objects])
+        grants = connection.execute(queries("rebuild")["grants"], {"live": schema, "rebuilt": schema}).fetchall()
+        for _, drop in objects:
+            connection.execute(drop)  # what falls with it is of `objects`, too
+        connection.execute(text.encode())
+        for (grant,) in grants:
+            connection.execute(grant)
 
 
 def _functions(connection: Connection[Any], schema: str, names: Sequence[str]) -> set[tuple[int, str, str]]:
     """Each function of these names by its oid, the transaction that wrote it, and its signature."""
     return set(connection.execute(_SQL["functions"], {"schema": schema, "names": names}).fetchall())
-
-
-def _create_anew(connection: Connection[Any], schema: str, names: Sequence[str], text: str) -> None:
-    objects = connection.execute(_SQL["objects"], {"schema": schema, "names": names}).fetchall()
-    _refuse_dependents(connection, [oid for oid, _ in objects])
-    grants = connection.execute(queries("rebuild")["grants"], {"live": schema, "rebuilt": schema}).fetchall()
-    for _, drop in objects:
-        connection.execute(drop)  # what falls with it is of `objects`, too
-    connection.execute(text.encode())
-    for (grant,) in grants:
-        connection.execute(grant)
 
 
 def _refuse_dependents(connection: Connection[Any], oids: Sequence[int]) -> None:

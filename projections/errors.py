@@ -111,8 +111,6 @@ class UnknownTurnError(ProjectionError, LookupError):
             f"turn {turn_id!r:.300} is not known in tenant {tenant!r}: check the id and the tenant; "
             "a turn that was published a moment ago appears once the journal has read it, a command once it has its end"
         )
-        self.tenant = tenant
-        self.turn_id = turn_id
 
 
 class AmbiguousTurnError(QueryError):
@@ -124,8 +122,6 @@ class AmbiguousTurnError(QueryError):
             f"turn {turn_id!r} is known of {len(owners)} owners ({named}): give the user_id of the one meant, or what "
             "publishing it returned"
         )
-        self.turn_id = turn_id
-        self.owners = owners
 
 
 class AmbiguousIdError(QueryError):
@@ -139,7 +135,6 @@ class AmbiguousIdError(QueryError):
         else:
             wanted = f"several {kind} ids begin with {given!r}: give more characters"
         super().__init__(f"{wanted} of the one meant: {named}{more}")
-        self.given = given
         self.candidates = tuple(candidates)
 
 
@@ -151,8 +146,6 @@ class UnknownFactError(ProjectionError, LookupError):
             super().__init__(f"fact {fact_id} is not known in tenant {tenant!r}: check the id and the tenant")
         else:
             super().__init__(f"fact {fact_id} is not of {within}, but of {scope_in_words(scope)}: check whose is meant")
-        self.tenant = tenant
-        self.fact_id = fact_id
         self.scope = scope
 
 
@@ -161,7 +154,6 @@ class UnknownEntityError(ProjectionError, LookupError):
 
     def __init__(self, given: str) -> None:
         super().__init__(f"no entity {given!r:.80} is known in this scope: `entities` lists those that are")
-        self.given = given
 
 
 class UnknownEventError(ProjectionError, LookupError):
@@ -172,8 +164,6 @@ class UnknownEventError(ProjectionError, LookupError):
             f"event {event_id} is not known in tenant {tenant!r} and this scope: check the id; "
             "`history` and `explain` of a fact list its events"
         )
-        self.tenant = tenant
-        self.event_id = event_id
 
 
 def scope_in_words(scope: Scope) -> str:

@@ -1,5 +1,6 @@
 """Tells by an error of Postgres what is at fault: the server, one record, a slow statement, or the program."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -55,26 +56,11 @@ def fault_of(error: BaseException) -> Fault:
 
 
 @dataclass(slots=True)
-class StatementTally:
-    """How often statements of one operation came to an end, or were stopped by the statement timeout."""
-
-    finished: int = 0
-    stopped: int = 0
-
-
-@dataclass(slots=True)
 class StatementTallies:
-    """The tallies of all operations; `finished` counts all statements that came to an end."""
+    """How many statements of each operation came to an end, and how many the statement timeout stopped."""
 
-    finished: int = 0
-    by_operation: dict[str, StatementTally] = field(default_factory=dict)
-
-    def of(self, operation: str) -> StatementTally:
-        return self.by_operation.setdefault(operation, StatementTally())
-
-    def count_finished(self, operation: str) -> None:
-        self.finished += 1
-        self.of(operation).finished += 1
+    finished: Counter[str] = field(default_factory=Counter)
+    stopped: Counter[str] = field(default_factory=Counter)
 
 
 class SlowStatement:
@@ -85,19 +71,21 @@ class SlowStatement:
 
     def __init__(self, tallies: StatementTallies, operation: str) -> None:
         self._tallies = tallies
-        self._tally = tallies.of(operation)
+        self._operation = operation
         self._suspicion = Suspicion()
         self.begin_attempt()
 
     def begin_attempt(self) -> None:
-        self._finished, self._stopped = self._tally.finished, self._tally.stopped
-        self._all_finished = self._tallies.finished
+        tallies, operation = self._tallies, self._operation
+        self._finished, self._stopped = tallies.finished[operation], tallies.stopped[operation]
+        self._all_finished = tallies.finished.total()
 
     def is_at_fault(self) -> bool:
         """Count the attempt that was just stopped; whether the evidence is against this statement now."""
-        self._tally.stopped += 1
-        finished, stopped = self._tally.finished - self._finished, self._tally.stopped - self._stopped - 1
+        tallies, operation = self._tallies, self._operation
+        finished, stopped = tallies.finished[operation] - self._finished, tallies.stopped[operation] - self._stopped
+        tallies.stopped[operation] += 1
         if not finished and not stopped:
-            finished = min(1, self._tallies.finished - self._all_finished)
+            finished = min(1, tallies.finished.total() - self._all_finished)
         self._suspicion.add_failure(successes=finished, failures=stopped)
         return self._suspicion.is_conclusive

@@ -31,13 +31,13 @@ _OPERATORS: Final[Mapping[str, SQL]] = {
     "icontains": SQL("strpos(lower({field}), lower({value})) > 0"),
 }
 _PARTS_OF_TIME: Final[Mapping[str, SQL]] = {
-    "year": SQL("extract(YEAR FROM f.recorded_at AT TIME ZONE 'UTC')"),
-    "month": SQL("extract(MONTH FROM f.recorded_at AT TIME ZONE 'UTC')"),
-    "day": SQL("extract(DAY FROM f.recorded_at AT TIME ZONE 'UTC')"),
-    "hour": SQL("extract(HOUR FROM f.recorded_at AT TIME ZONE 'UTC')"),
-    "minute": SQL("extract(MINUTE FROM f.recorded_at AT TIME ZONE 'UTC')"),
-    "quarter": SQL("extract(QUARTER FROM f.recorded_at AT TIME ZONE 'UTC')"),
-    "week_of_year": SQL("extract(WEEK FROM f.recorded_at AT TIME ZONE 'UTC')"),
+    **{
+        part: SQL(f"extract({unit} FROM f.recorded_at AT TIME ZONE 'UTC')")
+        for part, unit in (
+            *((unit.lower(), unit) for unit in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "QUARTER")),
+            ("week_of_year", "WEEK"),
+        )
+    },
     "day_of_week": SQL(
         "(ARRAY['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'])"
         " [extract(ISODOW FROM f.recorded_at AT TIME ZONE 'UTC')::integer]"

@@ -102,15 +102,17 @@ def parse_turn(
     A turn that is more than `MAX_AHEAD` ahead of `published_at`, the broker's time of the record, is refused.
     """
     turn = _TURN_PARSER.parse(value, position, max_bytes)
-    if isinstance(turn, Turn) and is_follow_up_id(turn.turn_id):
-        return _taken_id("turn_id", turn.turn_id, position, reason="invalid_record", kind="turn")
-    if isinstance(turn, Turn) and published_at is not None and turn.occurred_at > published_at + MAX_AHEAD:
+    if not isinstance(turn, Turn):
+        return turn
+    if is_follow_up_id(turn.turn_id):
+        return _TURN_PARSER.refuse_reserved_id(turn.turn_id, position)
+    if published_at is not None and turn.occurred_at > published_at + MAX_AHEAD:
         detail = (
             f"occurred_at is {turn.occurred_at.isoformat()}, more than {MAX_AHEAD // timedelta(hours=1)} hours in the "
             "future: give the time when it was said; what is said of a later time stands in the messages"
         )
         return Refusal(source_id=turn.turn_id, scope=turn.scope, reason="in_the_future", detail=detail)
-    if isinstance(turn, Turn) and not any(message.content.strip() for message in turn.messages):
+    if not any(message.content.strip() for message in turn.messages):
         detail = "no message has any text: publish at least one message with content"
         return Refusal(source_id=turn.turn_id, scope=turn.scope, reason="empty", detail=detail)
     return turn
@@ -123,14 +125,8 @@ def parse_command(value: bytes | None, *, position: str) -> Command | Refusal:
     if isinstance(judged, Command) and not isinstance(judged.order, Import):
         judged = _COMMAND_PARSER.refuse_oversize(data, position, MAX_COMMAND_BYTES) or judged
     if isinstance(judged, Command) and not isinstance(judged.order, Promote) and is_follow_up_id(judged.command_id):
-        return _taken_id("command_id", judged.command_id, position, reason="invalid_command", kind="command")
+        return _COMMAND_PARSER.refuse_reserved_id(judged.command_id, position)
     return judged
-
-
-def _taken_id(field: str, given: str, position: str, *, reason: RefusalReason, kind: SourceKind) -> Refusal:
-    """A refusal under the position of the record: under its own id it would be the end of the promotion of that id."""
-    detail = f"{field} is {given!r:.300}: {RESERVED_ID}"
-    return Refusal(source_id=position, scope=None, reason=reason, detail=detail, kind=kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,15 +147,20 @@ class _RecordParser(Generic[V]):
         try:
             return self.model.model_validate_json(data, strict=True)
         except ValidationError as error:
-            return self._refuse(data, position, *self._reason_of(error))
+            return self.refuse(data, position, *self.reason_of(error))
 
     def refuse_oversize(self, data: bytes, position: str, max_bytes: int) -> Refusal | None:
         if len(data) <= max_bytes:
             return None
         detail = f"the record has {len(data)} bytes, the limit is {max_bytes}: {self.oversize_advice}"
-        return self._refuse(data, position, "oversize", detail)
+        return self.refuse(data, position, "oversize", detail)
 
-    def _reason_of(self, error: ValidationError) -> tuple[RefusalReason, str]:
+    def refuse_reserved_id(self, given: str, position: str) -> Refusal:
+        """Under the position of the record: under its own id it would be the end of the promotion of that id."""
+        detail = f"{self.id_field} is {given!r:.300}: {RESERVED_ID}"
+        return Refusal(source_id=position, scope=None, reason=self.default_reason, detail=detail, kind=self.kind)
+
+    def reason_of(self, error: ValidationError) -> tuple[RefusalReason, str]:
         explained = validation_error(self.model, error)
         if isinstance(explained, UnsupportedVersionError):
             return "unsupported_version", str(explained)
@@ -174,20 +175,18 @@ class _RecordParser(Generic[V]):
                 return reason[0], reason[1] or explained.detail
         return self.default_reason, explained.detail
 
-    def _refuse(self, data: bytes, position: str, reason: RefusalReason, detail: str) -> Refusal:
-        source_id, scope = self._read_identity(data)
-        if source_id is None or scope is None:
-            source_id, scope = position, None
-        return Refusal(source_id=source_id, scope=scope, reason=reason, detail=detail, kind=self.kind)
-
-    def _read_identity(self, data: bytes) -> tuple[str | None, Scope | None]:
-        """Who a broken record says it is, so that its publisher can find its end by its own id."""
+    def refuse(self, data: bytes, position: str, reason: RefusalReason, detail: str) -> Refusal:
+        """A refusal under the id that a broken record says it has, so that its publisher can find its end by it."""
         fields = _read_leniently(data)
+        source_id, scope = position, None
         try:
-            source_id, scope = _IDENTIFIER.validate_python(fields[self.id_field]), Scope.model_validate(fields["scope"])
+            named, whose = _IDENTIFIER.validate_python(fields[self.id_field]), Scope.model_validate(fields["scope"])
         except (ValueError, KeyError, TypeError, IndexError):
-            return None, None
-        return (None, None) if is_follow_up_id(source_id) else (source_id, scope)
+            pass
+        else:
+            if not is_follow_up_id(named):
+                source_id, scope = named, whose
+        return Refusal(source_id=source_id, scope=scope, reason=reason, detail=detail, kind=self.kind)
 
 
 def _read_leniently(data: bytes) -> Any:

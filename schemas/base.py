@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -42,41 +42,29 @@ def _identifier(text: str) -> str:
     return text
 
 
-def _storable_json(value: dict[str, Any]) -> dict[str, Any]:
-    _check_json(value, 0)
-    return value
-
-
-def _check_json(value: object, depth: int) -> None:
+def _storable_json(value: Any, depth: int = 0) -> Any:
+    """Refuse what JSON readers disagree about, or Postgres cannot hold; it would fail far from its source."""
     if depth > MAX_DEPTH:
         raise ValueError(f"metadata is nested deeper than {MAX_DEPTH} levels; flatten it")
     match value:
         case dict():
             for key, item in value.items():
                 _storable(key)
-                _check_json(item, depth + 1)
+                _storable_json(item, depth + 1)
         case list():
             for item in value:
-                _check_json(item, depth + 1)
+                _storable_json(item, depth + 1)
         case str():
             _storable(value)
-        case _:
-            _check_json_scalar(value)
-
-
-def _check_json_scalar(value: object) -> None:
-    """Refuse what JSON readers disagree about; it would fail far from its source."""
-    match value:
-        case None | bool():
-            pass
         case int() if value not in _INT64:
             raise ValueError("metadata holds a whole number beyond 64 bits; send it as a string")
         case float() if not math.isfinite(value):
             raise ValueError("metadata holds a number that is not finite; send it as a string")
-        case int() | float():
+        case None | bool() | int() | float():
             pass
         case _:
             raise ValueError(f"metadata holds a {type(value).__name__}, which is not a JSON value")
+    return value
 
 
 def _check_year(moment: datetime) -> datetime:
@@ -85,6 +73,11 @@ def _check_year(moment: datetime) -> datetime:
     return moment
 
 
+T = TypeVar("T")
+IfSet = Annotated[T | None, Field(exclude_if=lambda given: given is None)]
+"""A field that is written only where it is set."""
+IfAny = Annotated[T, Field(exclude_if=lambda given: not given)]
+"""A field that is written only where it is not empty."""
 SourceKind = Literal["turn", "command"]
 """The two kinds of records of `conversation_turns`."""
 FieldPath = tuple[int | str, ...]

@@ -6,7 +6,19 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from mnemolog.schemas.base import FieldPath, Fraction, Identifier, Json, Metadata, Record, Text, Timestamp, Versioned
+from mnemolog.schemas.base import (
+    FieldPath,
+    Fraction,
+    Identifier,
+    IfAny,
+    IfSet,
+    Json,
+    Metadata,
+    Record,
+    Text,
+    Timestamp,
+    Versioned,
+)
 from mnemolog.schemas.entities import MAX_MERGED, MAX_MOVED, EntityName, EntityType
 from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import (
@@ -113,11 +125,9 @@ class Edit(Record):
     text: CommandText
     key: Slot | None = None
     value: Text | None = None
-    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
-    categories: Annotated[tuple[Slot, ...], Field(max_length=MAX_MORE_CATEGORIES + 1)] = Field(
-        default=(), exclude_if=lambda categories: not categories
-    )
-    metadata: Metadata | None = Field(default=None, exclude_if=lambda metadata: metadata is None)
+    value_json: IfSet[Json] = None
+    categories: IfAny[Annotated[tuple[Slot, ...], Field(max_length=MAX_MORE_CATEGORIES + 1)]] = ()
+    metadata: IfSet[Metadata] = None
     true_from: Timestamp | None = None
 
 
@@ -144,7 +154,7 @@ class DeleteAll(Record):
     kind: Literal["delete_all"] = "delete_all"
     key: Slot | None = None
     category: Slot | None = None
-    filters: GivenFilter | None = Field(default=None, exclude_if=lambda wanted: wanted is None)
+    filters: IfSet[GivenFilter] = None
 
 
 class Confirm(Record):
@@ -262,7 +272,7 @@ class Promote(Record):
     source: Scope
     fact_ids: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] = ()
     source_id: Identifier | None = None
-    filters: GivenFilter | None = Field(default=None, exclude_if=lambda wanted: wanted is None)
+    filters: IfSet[GivenFilter] = None
 
     @model_validator(mode="after")
     def _one_selection(self) -> Self:
@@ -287,7 +297,7 @@ class ImportedFact(Record):
     text: Annotated[Text, Field(min_length=1, pattern=r"\S", json_schema_extra={"pattern": r"\S"})]
     key: Slot | None = None
     value: Text | None = None
-    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
+    value_json: IfSet[Json] = None
     category: Slot = "other"
     more_categories: MoreCategories = ()
     importance: Fraction = DEFAULT_IMPORTANCE
@@ -367,7 +377,6 @@ class Command(Versioned):
 
 
 def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
-    """The facts that a command names."""
     match payload:
         case Update(edits=edits):
             return tuple(edit.fact_id for edit in edits)
@@ -377,9 +386,7 @@ def named_facts(payload: CommandPayload) -> tuple[UUID, ...]:
             return (fact_id, *targets)
         case Delete() | Confirm() | Reject() | Expire() | Promote() | SplitEntity():
             return payload.fact_ids
-        case DeleteAll() | Undo() | SetPolicy() | Feedback() | EndSession() | Import():
-            return ()
-        case RenameEntity() | AliasEntity() | MergeEntities() | ForgetEntity() | SummariseEntity():
+        case _:
             return ()
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Identifier, Metadata, SourceKind, Text, Timestamp, Versioned
+from mnemolog.schemas.base import Count, Identifier, IfAny, Metadata, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.entity_events import AnyEntityEvent
 from mnemolog.schemas.envelopes import Outcome
@@ -39,7 +39,7 @@ class Commit(Versioned):
     actor: Text | None = None
     speaker: Text | None = None
     events: tuple[MemoryEvent, ...] = ()
-    entity_events: tuple[AnyEntityEvent, ...] = Field(default=(), exclude_if=lambda events: not events)
+    entity_events: IfAny[tuple[AnyEntityEvent, ...]] = ()
     provenance: Provenance = Provenance()
     based_on: Count = 0
     metadata: Metadata = Field(default_factory=dict)

@@ -50,21 +50,6 @@ class ModelUsage:
     output_tokens: int = 0
     uncounted: int = 0
 
-    @classmethod
-    def of_step(cls, step: Step, day: date) -> "ModelUsage | None":
-        """What a step of a turn took; None where it asked no model."""
-        asked = bool(step.llm_calls or step.embedding_calls)
-        if step.model is None or not (asked or step.input_tokens or step.output_tokens):
-            return None
-        return cls(
-            model=step.model,
-            day=day,
-            input_tokens=step.input_tokens,
-            cached_tokens=min(step.cached_tokens or 0, step.input_tokens),
-            output_tokens=step.output_tokens,
-            uncounted=int(asked and not step.input_tokens and not step.output_tokens),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
@@ -110,7 +95,6 @@ class PriceTable:
         return next((one for one in matching if one.since is None or one.since <= day), None)
 
     def cost(self, usages: Iterable[ModelUsage]) -> Cost:
-        """What these usages cost together."""
         amounts = [(usage.model, self.amount(usage)) for usage in usages]
         known = money_text(sum((amount for _, amount in amounts if amount is not None), Decimal(0)))
         unknown = tuple(sorted({model for model, amount in amounts if amount is None}))
@@ -135,8 +119,17 @@ NO_PRICES: Final = PriceTable()
 
 def usages_of(steps: Iterable[Step], day: date) -> Iterator[ModelUsage]:
     """What the steps of a turn took, where they asked a model."""
-    found = (ModelUsage.of_step(step, day) for step in steps)
-    return (usage for usage in found if usage is not None)
+    for step in steps:
+        asked = bool(step.llm_calls or step.embedding_calls)
+        if step.model is not None and (asked or step.input_tokens or step.output_tokens):
+            yield ModelUsage(
+                model=step.model,
+                day=day,
+                input_tokens=step.input_tokens,
+                cached_tokens=min(step.cached_tokens or 0, step.input_tokens),
+                output_tokens=step.output_tokens,
+                uncounted=int(asked and not step.input_tokens and not step.output_tokens),
+            )
 
 
 def money_text(amount: Decimal) -> MoneyText:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Record, Text
+from mnemolog.schemas.base import IfAny, IfSet, Record, Text
 from mnemolog.schemas.vector import Vector
 
 _TABLES: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
@@ -95,9 +95,9 @@ class UnlinkedName(Record):
 
     name: EntityName
     reason: UnlinkedReason
-    step: ResolutionStep | None = Field(default=None, exclude_if=lambda step: step is None)
-    entity_id: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
-    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+    step: IfSet[ResolutionStep] = None
+    entity_id: IfSet[UUID] = None
+    compared: IfAny[tuple[UUID, ...]] = ()
 
 
 class Alias(Record):
@@ -110,11 +110,10 @@ class Alias(Record):
     text: EntityName
     kind: AliasKind = "name"
     key: Annotated[Text, Field(min_length=1, max_length=2 * MAX_NAME)]
-    vector: Vector | None = Field(default=None, exclude_if=lambda vector: vector is None)
+    vector: IfSet[Vector] = None
 
     @property
     def head(self) -> str:
-        """What the alias is looked up by."""
         match self.kind:
             case "name":
                 return name_head(self.key)
@@ -144,7 +143,6 @@ class KnownEntity(Record):
     near: tuple[Text, ...] = ()
 
     def keys(self, kind: AliasKind) -> frozenset[str]:
-        """The keys of its names of one kind."""
         return frozenset(alias.key for alias in self.aliases if alias.kind == kind)
 
     @property
@@ -165,11 +163,11 @@ class EntityLink(Record):
 
     entity_id: UUID
     role: Role
-    name: EntityName | None = Field(default=None, exclude_if=lambda name: name is None)
+    name: IfSet[EntityName] = None
     step: ResolutionStep
-    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
-    reason: NameReason | None = Field(default=None, exclude_if=lambda reason: reason is None)
-    type: EntityType | None = Field(default=None, exclude_if=lambda kind: kind is None)
+    compared: IfAny[tuple[UUID, ...]] = ()
+    reason: IfSet[NameReason] = None
+    type: IfSet[EntityType] = None
 
 
 class NameVector(Record):
@@ -193,7 +191,7 @@ class AnsweredName(Record):
 
     name: EntityName
     twins: Annotated[tuple[UUID, ...], Field(min_length=1)]
-    entity_id: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+    entity_id: IfSet[UUID] = None
     reason: NameReason
 
 
@@ -247,10 +245,6 @@ class Predicate:
     name: str
     inverse: str | None = None
     single_valued: bool = False
-
-    @property
-    def is_symmetric(self) -> bool:
-        return self.inverse == self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

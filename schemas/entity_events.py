@@ -9,51 +9,48 @@ from uuid import UUID
 
 from pydantic import Field, TypeAdapter
 
-from mnemolog.schemas.base import Count, Record, Text, Timestamp
-from mnemolog.schemas.entities import (
-    MAX_LINKS,
-    MAX_MERGED,
-    MAX_MOVED,
-    MAX_SUMMARISED,
-    MAX_SUMMARY,
-    Alias,
-    EntityLink,
-    EntityName,
-    EntityType,
-    PredicateName,
-    ResolutionStep,
-    Strength,
-    SummaryLanguage,
-)
+from mnemolog.schemas import entities
+from mnemolog.schemas.base import Count, IfAny, IfSet, Record, Text, Timestamp
 from mnemolog.schemas.provenance import Decision
 
 
 class EntityEvent(Record):
-    """An event about entities; the ordinals go on after the events about facts."""
+    """An event about entities; the ordinals go on after the events about facts.
+
+    What it names is read from its fields `entity_id`, `named`, `facts`, `proposal` and `alias`.
+    """
 
     event_id: UUID
     ordinal: Count
 
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        """The entities that it names, its subject first."""
+        named: tuple[UUID, ...] = getattr(self, "named", ())
+        return named or (getattr(self, "entity_id"),)  # noqa: B009 - see above
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        facts: tuple[UUID, ...] = getattr(self, "facts", ())
+        return facts
+
+    @property
+    def change_ids(self) -> tuple[UUID, ...]:
+        """The earlier changes that it settles or takes back."""
+        proposal: UUID | None = getattr(self, "proposal", None)
+        return () if proposal is None else (proposal,)
+
 
 class EntityChange(EntityEvent):
-    """What all of them have in common."""
+    """What a person, a policy or a rule changed, and why."""
 
     decision: Decision
 
     @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        """The entities that it names, its subject first."""
-        raise NotImplementedError
-
-    @property
-    def fact_ids(self) -> tuple[UUID, ...]:
-        """The facts that it names."""
-        return ()
-
-    @property
-    def aliases(self) -> tuple[Alias, ...]:
+    def aliases(self) -> tuple[entities.Alias, ...]:
         """The names that it gives to the entity that it is about; of a split to the new one."""
-        return ()
+        alias: entities.Alias | None = getattr(self, "alias", None)
+        return () if alias is None else (alias,)
 
 
 class EntityRenamed(EntityChange):
@@ -61,16 +58,8 @@ class EntityRenamed(EntityChange):
 
     event: Literal["entity_renamed"] = "entity_renamed"
     entity_id: UUID
-    name: EntityName
-    alias: Alias
-
-    @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return (self.entity_id,)
-
-    @property
-    def aliases(self) -> tuple[Alias, ...]:
-        return (self.alias,)
+    name: entities.EntityName
+    alias: entities.Alias
 
 
 class EntityAliasSet(EntityChange):
@@ -78,25 +67,21 @@ class EntityAliasSet(EntityChange):
 
     event: Literal["entity_alias_set"] = "entity_alias_set"
     entity_id: UUID
-    alias: Alias
-    moved_from: UUID | None = Field(default=None, exclude_if=lambda entity_id: entity_id is None)
+    alias: entities.Alias
+    moved_from: IfSet[UUID] = None
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
         return (self.entity_id,) if self.moved_from is None else (self.entity_id, self.moved_from)
-
-    @property
-    def aliases(self) -> tuple[Alias, ...]:
-        return (self.alias,)
 
 
 class EntitiesMerged(EntityChange):
     """`merged` are the same as `into`: what is known of them is known of it. `proposal` is what a person confirmed."""
 
     event: Literal["entities_merged"] = "entities_merged"
-    merged: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_MERGED)]
+    merged: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=entities.MAX_MERGED)]
     into: UUID
-    proposal: UUID | None = Field(default=None, exclude_if=lambda event_id: event_id is None)
+    proposal: IfSet[UUID] = None
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
@@ -122,10 +107,6 @@ class MergeRejected(EntityChange):
     proposal: UUID
     named: Annotated[tuple[UUID, ...], Field(min_length=2, max_length=2)]
 
-    @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return self.named
-
 
 class EntitySplit(EntityChange):
     """A new entity has these facts and names of another one. The first of its names is its own."""
@@ -133,21 +114,17 @@ class EntitySplit(EntityChange):
     event: Literal["entity_split"] = "entity_split"
     entity_id: UUID
     new_id: UUID
-    name: EntityName
-    type: EntityType
-    names: Annotated[tuple[Alias, ...], Field(min_length=1, max_length=MAX_MOVED + 1)]
-    facts: Annotated[tuple[UUID, ...], Field(max_length=MAX_MOVED)] = ()
+    name: entities.EntityName
+    type: entities.EntityType
+    names: Annotated[tuple[entities.Alias, ...], Field(min_length=1, max_length=entities.MAX_MOVED + 1)]
+    facts: Annotated[tuple[UUID, ...], Field(max_length=entities.MAX_MOVED)] = ()
 
     @property
     def entity_ids(self) -> tuple[UUID, ...]:
         return (self.entity_id, self.new_id)
 
     @property
-    def fact_ids(self) -> tuple[UUID, ...]:
-        return self.facts
-
-    @property
-    def aliases(self) -> tuple[Alias, ...]:
+    def aliases(self) -> tuple[entities.Alias, ...]:
         return self.names
 
 
@@ -156,10 +133,6 @@ class EntityForgotten(EntityChange):
 
     event: Literal["entity_forgotten"] = "entity_forgotten"
     entity_id: UUID
-
-    @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return (self.entity_id,)
 
 
 class EntitySummarised(EntityChange):
@@ -171,20 +144,12 @@ class EntitySummarised(EntityChange):
     event: Literal["entity_summarised"] = "entity_summarised"
     entity_id: UUID
     version: Annotated[int, Field(ge=1)]
-    text: Annotated[Text, Field(min_length=1, max_length=MAX_SUMMARY)]
-    language: SummaryLanguage
-    facts: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_SUMMARISED)]
+    text: Annotated[Text, Field(min_length=1, max_length=entities.MAX_SUMMARY)]
+    language: entities.SummaryLanguage
+    facts: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=entities.MAX_SUMMARISED)]
     left_out: Count = 0
     input_tokens: Count = 0
     output_tokens: Count = 0
-
-    @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return (self.entity_id,)
-
-    @property
-    def fact_ids(self) -> tuple[UUID, ...]:
-        return self.facts
 
 
 class EntityDecisionUndone(EntityChange):
@@ -193,16 +158,15 @@ class EntityDecisionUndone(EntityChange):
     event: Literal["entity_decision_undone"] = "entity_decision_undone"
     undone: UUID
     undone_event: Text
-    reinstated: UUID | None = Field(default=None, exclude_if=lambda event_id: event_id is None)
+    reinstated: IfSet[UUID] = None
     named: Annotated[tuple[UUID, ...], Field(min_length=1)]
 
     @property
-    def entity_ids(self) -> tuple[UUID, ...]:
-        return self.named
+    def change_ids(self) -> tuple[UUID, ...]:
+        return (self.original_id,)
 
     @property
     def original_id(self) -> UUID:
-        """The change that it is about."""
         return self.reinstated or self.undone
 
 
@@ -229,10 +193,10 @@ class EntityRegistered(EntityEvent):
 
     event: Literal["entity_registered"] = "entity_registered"
     entity_id: UUID
-    name: EntityName
-    type: EntityType
-    aliases: Annotated[tuple[Alias, ...], Field(min_length=1)]
-    possible_twins: tuple[UUID, ...] = Field(default=(), exclude_if=lambda twins: not twins)
+    name: entities.EntityName
+    type: entities.EntityType
+    aliases: Annotated[tuple[entities.Alias, ...], Field(min_length=1)]
+    possible_twins: IfAny[tuple[UUID, ...]] = ()
 
 
 class EntityAliasAdded(EntityEvent):
@@ -240,9 +204,9 @@ class EntityAliasAdded(EntityEvent):
 
     event: Literal["entity_alias_added"] = "entity_alias_added"
     entity_id: UUID
-    alias: Alias
-    step: ResolutionStep
-    compared: tuple[UUID, ...] = Field(default=(), exclude_if=lambda compared: not compared)
+    alias: entities.Alias
+    step: entities.ResolutionStep
+    compared: IfAny[tuple[UUID, ...]] = ()
 
 
 class FactLinked(EntityEvent):
@@ -250,7 +214,15 @@ class FactLinked(EntityEvent):
 
     event: Literal["fact_linked"] = "fact_linked"
     fact_id: UUID
-    links: Annotated[tuple[EntityLink, ...], Field(min_length=1, max_length=MAX_LINKS)]
+    links: Annotated[tuple[entities.EntityLink, ...], Field(min_length=1, max_length=entities.MAX_LINKS)]
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return tuple(link.entity_id for link in self.links)
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        return (self.fact_id,)
 
 
 class RelationEvent(EntityEvent):
@@ -258,16 +230,24 @@ class RelationEvent(EntityEvent):
 
     fact_id: UUID
     subject_id: UUID
-    predicate: PredicateName
+    predicate: entities.PredicateName
     object_id: UUID
-    inverse: PredicateName | None = None
+    inverse: entities.PredicateName | None = None
+
+    @property
+    def entity_ids(self) -> tuple[UUID, ...]:
+        return (self.subject_id, self.object_id)
+
+    @property
+    def fact_ids(self) -> tuple[UUID, ...]:
+        return (self.fact_id,)
 
 
 class RelationStated(RelationEvent):
     """The fact is evidence of the relation. Whether that holds follows from the states of all its evidence."""
 
     event: Literal["relation_stated"] = "relation_stated"
-    strength: Strength
+    strength: entities.Strength
 
 
 class RelationEnded(RelationEvent):

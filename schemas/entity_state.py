@@ -5,15 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
+from mnemolog.schemas import entity_events
 from mnemolog.schemas.entities import Alias
-from mnemolog.schemas.entity_events import (
-    AnyEntityChange,
-    EntitiesMerged,
-    EntityAliasSet,
-    EntityForgotten,
-    EntityRenamed,
-    EntitySplit,
-)
 
 OTHER: Final = "other"
 """The type of an entity of which nobody has said what it is."""
@@ -59,7 +52,7 @@ class GivenType(NamedTuple):
 class StoredChange(NamedTuple):
     """A change, and whether it holds."""
 
-    event: AnyEntityChange
+    event: entity_events.AnyEntityChange
     log_offset: int
     in_effect: bool
 
@@ -114,8 +107,19 @@ class CurrentState:
         return state
 
     def current(self) -> dict[UUID, CurrentEntity]:
-        known = self._living_roots()
-        return {entity_id: self._current(entity, known) for entity_id, entity in self.entities.items()}
+        known, found = self._living_roots(), {}
+        for entity_id, entity in self.entities.items():
+            root = self._root(entity_id)
+            status: EntityStatus = "active"
+            if self._is_forgotten(entity_id):
+                status = "forgotten"
+            elif root != entity_id:
+                status = "merged"
+            elif root not in known:
+                status = "undone"
+            name, kind = self._name_of(entity, known), self._type_of(entity)
+            found[entity_id] = CurrentEntity(name, kind, status, root if root != entity_id else None)
+        return found
 
     def current_aliases(self) -> dict[GivenAlias, UUID | None]:
         """The entity that has each name now; None for a name that is none any more."""
@@ -126,38 +130,34 @@ class CurrentState:
 
     def _apply(self, change: StoredChange) -> None:
         match change.event:
-            case EntityRenamed(entity_id=entity_id, name=name):
+            case entity_events.EntityRenamed(entity_id=entity_id, name=name):
                 self._names[entity_id] = name
-            case EntityAliasSet(moved_from=moved_from, alias=alias):
+            case entity_events.EntityAliasSet(moved_from=moved_from, alias=alias):
                 if moved_from is not None:
                     self._withdraw(moved_from, [alias], change.log_offset)
-            case EntitiesMerged(merged=merged, into=into):
+            case entity_events.EntitiesMerged(merged=merged, into=into):
                 for entity_id in merged:
                     if self._never_split.isdisjoint((entity_id, into)):
                         self._join(entity_id, into)
-            case EntitySplit() as split:
+            case entity_events.EntitySplit() as split:
                 self._split_off.add(split.new_id)
-                self._split(split)
+                root, facts = self._root(split.entity_id), set(split.facts)
+                moved = [link for link, holder in self.moved.items() if link[0] in facts and self._root(holder) == root]
+                self.moved |= dict.fromkeys(moved, split.new_id)
                 self._withdraw(split.entity_id, split.names, change.log_offset)
-            case EntityForgotten(entity_id=entity_id) if entity_id not in self._never_split:
+            case entity_events.EntityForgotten(entity_id=entity_id) if entity_id not in self._never_split:
                 root = self._root(entity_id)
                 self._forgotten |= {one for one in self.entities if self._root(one) == root}
 
-    def _leave_out(self, event: AnyEntityChange) -> None:
+    def _leave_out(self, event: entity_events.AnyEntityChange) -> None:
         """What a split that was undone had made is what it was made of: later facts may name it.
 
         A merge or a forgetting of it was not meant for what it was made of, and falls with the split.
         """
         self._undone.add(event.event_id)
-        if isinstance(event, EntitySplit):
+        if isinstance(event, entity_events.EntitySplit):
             self._never_split.add(event.new_id)
             self._join(event.new_id, event.entity_id)
-
-    def _split(self, split: EntitySplit) -> None:
-        root, facts = self._root(split.entity_id), set(split.facts)
-        for (fact_id, linked), holder in self.moved.items():
-            if fact_id in facts and self._root(holder) == root:
-                self.moved[fact_id, linked] = split.new_id
 
     def _withdraw(self, entity_id: UUID, names: Iterable[Alias], log_offset: int) -> None:
         """Take the names that were given before from the entity, and from entities that were merged into it."""
@@ -190,18 +190,6 @@ class CurrentState:
             if one.is_user or one.is_named or one.entity_id in self._split_off
         }
 
-    def _current(self, entity: RegisteredEntity, known: set[UUID]) -> CurrentEntity:
-        root = self._root(entity.entity_id)
-        status: EntityStatus = "active"
-        if self._is_forgotten(entity.entity_id):
-            status = "forgotten"
-        elif root != entity.entity_id:
-            status = "merged"
-        elif root not in known:
-            status = "undone"
-        name, kind = self._name_of(entity, known), self._type_of(entity)
-        return CurrentEntity(name, kind, status, root if root != entity.entity_id else None)
-
     def _name_of(self, entity: RegisteredEntity, known: set[UUID]) -> str:
         """What a person called it; for a tie the first proper name of it, or of what was merged into it."""
         if (renamed := self._names.get(entity.entity_id)) is not None:
@@ -232,7 +220,9 @@ class CurrentState:
         return entity_id == entity.entity_id or self._root(entity_id) == entity.entity_id
 
     def _is_current(self, alias: GivenAlias, known: set[UUID]) -> bool:
-        if alias in self._withdrawn or alias.event_id in self._undone or self._is_forgotten(alias.entity_id):
+        if alias in self._withdrawn or self._is_forgotten(alias.entity_id):
+            return False
+        if alias.event_id in self._undone and not alias.is_said:
             return False
         entity = self.entities[alias.entity_id]
         is_users = alias.kind == "user" or (entity.is_user and alias.event_id == entity.event_id)

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Identifier, Metadata, Record, SourceKind, Text, Timestamp, Versioned
+from mnemolog.schemas.base import Count, Identifier, IfAny, Metadata, Record, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.entities import MAX_NAME_VECTORS, NameVector
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
@@ -58,7 +58,7 @@ class Envelope(Versioned):
     speaker: Text | None = None
     metadata: Metadata = Field(default_factory=dict)
     overrides: Overrides = Overrides()
-    immutable: bool = Field(default=False, exclude_if=lambda immutable: not immutable)
+    immutable: IfAny[bool] = False
     size: Count = 0
     order: CommandPayload | None = None
     actor: Text | None = None

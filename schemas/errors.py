@@ -83,11 +83,7 @@ class InvalidArgumentError(MnemologError, ValueError):
     """An argument of a method is not valid; the message names it and what it should be. Nothing was done."""
 
 
-class SchemaError(MnemologError, ValueError):
-    """Base of every error of this package."""
-
-
-class InvalidRecordError(SchemaError):
+class InvalidRecordError(MnemologError, ValueError):
     """The bytes are not a valid record of the expected kind; `detail` names field and fault."""
 
     def __init__(self, kind: str, detail: str) -> None:
@@ -96,7 +92,7 @@ class InvalidRecordError(SchemaError):
         self.detail = detail
 
 
-class UnsupportedVersionError(SchemaError):
+class UnsupportedVersionError(MnemologError, ValueError):
     """The record was written by a newer version of Mnemolog than this one."""
 
     def __init__(self, kind: str, found: object, known: int) -> None:
@@ -111,7 +107,11 @@ class UnsupportedVersionError(SchemaError):
 
 def describe_faults(error: ValidationError) -> str:
     """The first faults, each with its place. A field's name comes from the publisher: control characters are shown."""
-    return "; ".join(map(_described, true_faults(error)[:MAX_FAULTS]))
+    described = (
+        f"{'.'.join(map(str, fault['loc'])) or 'the record'}{_sentence(fault)}"[:MAX_FAULT_CHARACTERS]
+        for fault in true_faults(error)[:MAX_FAULTS]
+    )
+    return "; ".join(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", one) for one in described)
 
 
 def true_faults(error: ValidationError) -> Sequence[ErrorDetails]:
@@ -119,12 +119,6 @@ def true_faults(error: ValidationError) -> Sequence[ErrorDetails]:
     faults = error.errors(include_url=False)
     inside = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
     return [fault for fault in faults if fault["type"] != "too_short" or fault["loc"] not in inside]
-
-
-def _described(fault: ErrorDetails) -> str:
-    place = ".".join(map(str, fault["loc"])) or "the record"
-    shown = f"{place}{_sentence(fault)}"[:MAX_FAULT_CHARACTERS]
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
 
 
 def _sentence(fault: ErrorDetails) -> str:

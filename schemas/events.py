@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Record, Text, Timestamp
+from mnemolog.schemas.base import Count, IfAny, IfSet, Record, Text, Timestamp
 from mnemolog.schemas.facts import MovedEnd, NewFact, PromotedFrom, Reversal, Statement
 from mnemolog.schemas.policy import Level, Policy
 from mnemolog.schemas.provenance import Decision, Guard, Verdict
@@ -41,12 +41,11 @@ class Event(Record):
     event_id: UUID
     ordinal: Count
     decision: Decision
-    moved_ends: tuple[MovedEnd, ...] = Field(default=(), exclude_if=lambda moved_ends: not moved_ends)
-    promoted_from: PromotedFrom | None = Field(default=None, exclude_if=lambda original: original is None)
+    moved_ends: IfAny[tuple[MovedEnd, ...]] = ()
+    promoted_from: IfSet[PromotedFrom] = None
 
     @property
     def new_fact(self) -> NewFact | None:
-        """The fact that the event adds."""
         fact: NewFact | None = getattr(self, "fact", None)
         return fact
 
@@ -116,7 +115,8 @@ class Event(Record):
     @property
     def successor_ids(self) -> tuple[UUID, ...]:
         """The facts that hold where the disbelieved ones did, if they are values of the same key."""
-        return () if self.new_fact is None else (self.new_fact.fact_id,)
+        successor: UUID | None = self.new_fact.fact_id if self.new_fact else getattr(self, "ended_by", None)
+        return () if successor is None else (successor,)
 
     @property
     def confirmed_id(self) -> UUID | None:
@@ -170,7 +170,7 @@ class FactSkipped(Event):
     target: UUID
     statement: Statement
     true_from: Beginning = None
-    of_ended: bool = Field(default=False, exclude_if=lambda of_ended: not of_ended)
+    of_ended: IfAny[bool] = False
 
     @property
     def repeated_id(self) -> UUID | None:
@@ -252,11 +252,7 @@ class FactExpired(Event):
     targets: Targets
     ended_at: Timestamp
     fact: NewFact | None = None
-    ended_by: UUID | None = Field(default=None, exclude_if=lambda ended_by: ended_by is None)
-
-    @property
-    def successor_ids(self) -> tuple[UUID, ...]:
-        return super().successor_ids or (() if self.ended_by is None else (self.ended_by,))
+    ended_by: IfSet[UUID] = None
 
 
 class FactRetracted(Event):
@@ -271,11 +267,7 @@ class FactRetracted(Event):
     targets: Targets
     ended_at: Timestamp | None
     fact: NewFact | None = None
-    ended_by: UUID | None = Field(default=None, exclude_if=lambda ended_by: ended_by is None)
-
-    @property
-    def successor_ids(self) -> tuple[UUID, ...]:
-        return super().successor_ids or (() if self.ended_by is None else (self.ended_by,))
+    ended_by: IfSet[UUID] = None
 
 
 class FactPending(Event):
@@ -305,7 +297,7 @@ class PendingConfirmed(Event):
     action: Overwrite
     ended_at: Timestamp | None = None
     statement: Statement | None = None
-    unresolved: bool = Field(default=False, exclude_if=lambda unresolved: not unresolved)
+    unresolved: IfAny[bool] = False
 
     @property
     def overwrite(self) -> Overwrite | None:

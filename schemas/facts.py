@@ -8,7 +8,19 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Fraction, Identifier, Json, Metadata, Record, Text, Timestamp, normalise
+from mnemolog.schemas.base import (
+    Count,
+    Fraction,
+    Identifier,
+    IfAny,
+    IfSet,
+    Json,
+    Metadata,
+    Record,
+    Text,
+    Timestamp,
+    normalise,
+)
 from mnemolog.schemas.entities import (
     MAX_ENTITIES,
     MAX_RELATIONS,
@@ -104,7 +116,7 @@ class ExtractedFact(Statement):
     search_text: Text
     key: Slot | None = None
     value: Text | None = None
-    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
+    value_json: IfSet[Json] = None
     category: Slot = "other"
     more_categories: MoreCategories = ()
     importance_category: ImportanceCategory | None = None
@@ -115,15 +127,9 @@ class ExtractedFact(Statement):
     valid_until: Timestamp | None = None
     action_hint: ActionHint = "new"
     single_valued: bool = False
-    entities: Annotated[tuple[NamedEntity, ...], Field(max_length=MAX_ENTITIES)] = Field(
-        default=(), exclude_if=lambda entities: not entities
-    )
-    relations: Annotated[tuple[NamedRelation, ...], Field(max_length=MAX_RELATIONS)] = Field(
-        default=(), exclude_if=lambda relations: not relations
-    )
-    unlinked: Annotated[tuple[UnlinkedName, ...], Field(max_length=MAX_UNLINKED)] = Field(
-        default=(), exclude_if=lambda names: not names
-    )
+    entities: IfAny[Annotated[tuple[NamedEntity, ...], Field(max_length=MAX_ENTITIES)]] = ()
+    relations: IfAny[Annotated[tuple[NamedRelation, ...], Field(max_length=MAX_RELATIONS)]] = ()
+    unlinked: IfAny[Annotated[tuple[UnlinkedName, ...], Field(max_length=MAX_UNLINKED)]] = ()
 
     @property
     def content_hash(self) -> str:
@@ -171,14 +177,12 @@ class Candidate(Record):
     action_hint: ActionHint = Field(default="new", exclude_if=lambda hint: hint == "new")
     event_time: Timestamp | None = None
     said_at: Timestamp | None = None
-    value_json: Json | None = Field(default=None, exclude_if=lambda value: value is None)
+    value_json: IfSet[Json] = None
     importance: Fraction = DEFAULT_IMPORTANCE
     importance_category: ImportanceCategory | None = None
     metadata: Metadata = Field(default_factory=dict, exclude_if=lambda metadata: not metadata)
     challenged_by: tuple[UUID, ...] = ()
-    subject_relation: Literal["same", "other", "twin"] | None = Field(
-        default=None, exclude_if=lambda relation: relation is None
-    )
+    subject_relation: IfSet[Literal["same", "other", "twin"]] = None
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -208,14 +212,14 @@ class Original(Record):
     confidence: Fraction
     speaker: Text | None = None
     authority: Authority = "extracted"
-    metadata: Metadata | None = Field(default=None, exclude_if=lambda metadata: metadata is None)
+    metadata: IfSet[Metadata] = None
 
 
 class MatchedFact(EmbeddedFact):
     """A new fact with the known ones near it; a promoted one has its `original`."""
 
     candidates: tuple[Candidate, ...] = ()
-    original: Original | None = Field(default=None, exclude_if=lambda original: original is None)
+    original: IfSet[Original] = None
 
     def said_at(self, occurred_at: datetime) -> datetime:
         """When it was said, in a source of the time `occurred_at`: a promoted one long before its command."""
@@ -237,8 +241,8 @@ class NewFact(ExtractedFact):
     true_from: Timestamp
     speaker: Text | None = None
     authority: Authority = "extracted"
-    said_at: Timestamp | None = Field(default=None, exclude_if=lambda said_at: said_at is None)
-    metadata: Metadata | None = Field(default=None, exclude_if=lambda metadata: metadata is None)
+    said_at: IfSet[Timestamp] = None
+    metadata: IfSet[Metadata] = None
     vector: Vector
 
 
@@ -284,7 +288,7 @@ class MovedEnd(Record):
     ended_at: Timestamp | None = None
     ended_by: UUID | None = None
     unresolved: bool = False
-    beside: tuple[UUID, ...] = Field(default=(), exclude_if=lambda beside: not beside)
+    beside: IfAny[tuple[UUID, ...]] = ()
 
 
 def content_hash(text: str) -> str:

@@ -199,8 +199,7 @@ _Parts = Annotated[
     Field(min_length=1),
     BeforeValidator(lambda value: [value] if isinstance(value, Mapping) else value),
 ]
-Filter.model_rebuild()
-EVERYTHING: Final = Filter()
+EVERYTHING: Final = Filter.model_construct()  # validated, it would build the largest schema of all at each import
 """A filter without conditions."""
 
 
@@ -208,7 +207,21 @@ def parse_filter(given: object) -> Filter:
     """Read a filter from what JSON gives. Raises `InvalidArgumentError` that names the place of each fault."""
     if isinstance(given, Filter):
         return given
-    _check_size(given)
+    # Before anything else looks into it: a filter may come from whoever uses the application.
+    level, depth, conditions = _parts(given), 0, 0
+    while level:
+        if depth > MAX_FILTER_DEPTH:
+            raise InvalidArgumentError(f"the filter is nested deeper than {MAX_FILTER_DEPTH} levels of AND, OR and NOT")
+        for part in level:  # each operator is a condition, and so is an empty part
+            asked = [value for name, value in part.items() if name not in BRANCHES]
+            inside = [one for value in asked for one in (value.values() if isinstance(value, Mapping) else [value])]
+            conditions += sum(len(one) if isinstance(one, Mapping) else 1 for one in inside) if part else 1
+        if conditions > MAX_FILTER_CONDITIONS:
+            raise InvalidArgumentError(
+                f"the filter has more than {MAX_FILTER_CONDITIONS} conditions: use `in` for many values"
+            )
+        level = [inner for part in level for name in BRANCHES for inner in _parts(part.get(name))]
+        depth += 1
     try:
         return Filter.model_validate(given)
     except ValidationError as error:
@@ -224,28 +237,6 @@ GivenFilter = Annotated[Filter, BeforeValidator(parse_filter), PlainSerializer(w
 """A filter inside a record, which is read as leniently, and bounded as strictly, as one in a call."""
 
 
-def _check_size(given: object) -> None:
-    """Before anything else looks into it: a filter may come from whoever uses the application."""
-    level, depth, conditions = _parts(given), 0, 0
-    while level:
-        if depth > MAX_FILTER_DEPTH:
-            raise InvalidArgumentError(f"the filter is nested deeper than {MAX_FILTER_DEPTH} levels of AND, OR and NOT")
-        conditions += sum(_conditions(part) for part in level)
-        if conditions > MAX_FILTER_CONDITIONS:
-            raise InvalidArgumentError(
-                f"the filter has more than {MAX_FILTER_CONDITIONS} conditions: use `in` for many values"
-            )
-        level = [inner for part in level for name in BRANCHES for inner in _parts(part.get(name))]
-        depth += 1
-
-
 def _parts(value: object) -> list[Mapping[str, object]]:
     found = value if isinstance(value, list | tuple) else [value]
     return [one for one in found if isinstance(one, Mapping)]
-
-
-def _conditions(part: Mapping[str, object]) -> int:
-    """How many conditions a part has itself, each operator one; an empty part counts as one."""
-    asked = [value for name, value in part.items() if name not in BRANCHES]
-    inside = [one for value in asked for one in (value.values() if isinstance(value, Mapping) else [value])]
-    return sum(len(one) if isinstance(one, Mapping) else 1 for one in inside) if part else 1

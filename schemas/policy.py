@@ -1,6 +1,6 @@
 """What an operator has decided for a tenant or a scope: how facts may change, and how much is allowed."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Final, Literal
@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Record, Text
+from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, IfSet, Record, Text
 from mnemolog.schemas.costs import Money
 from mnemolog.schemas.entities import SummaryLanguage
 from mnemolog.schemas.facts import ConfidencePreset, Slot
@@ -23,13 +23,8 @@ SummaryTime = Literal["off", "on_demand", "after_changes"]
 """When a model writes summaries of entities: never, when a command asks for one, or also after changes of facts."""
 SummaryChanges = Annotated[int, Field(ge=1, le=1000)]
 SummaryTokens = Annotated[int, Field(ge=30, le=1000)]
-SUMMARY_CHANGES: Final = 10
-SUMMARY_TOKENS: Final = 200
-"""Within the 100 to 300 tokens of a profile of arandu."""
 SUMMARY_FIELDS: Final = ("entity_summary", "summary_changes", "summary_tokens", "summary_language")
 """The rules on summaries of entities."""
-PROFILE_EVERY: Final = 5
-"""Turns between two profiles, unless a policy says otherwise (Mem Skill, stage 5)."""
 LimitName = Literal["active_facts", "turns_per_minute", "bytes_per_turn", "tokens_per_day", "cost_per_day"]
 WhenSpent = Literal["reject", "raw"]
 """What becomes of a turn when a budget of the day is spent: it is rejected, or stored as it is."""
@@ -45,11 +40,6 @@ CallLinger = Annotated[float, Field(ge=0, le=60)]
 _Limit = Annotated[int, Field(ge=0)] | None
 _Amount = Annotated[float, Field(ge=0)]
 
-HIGH_RISK: Final[tuple[str, ...]] = ("identity", "health", "finance")
-"""Categories or keys whose overwrite needs a confidence of `CONFIRM_BELOW` (Mem Skill, safety requirements)."""
-CONFIRM_BELOW: Final = 0.90
-RESEND_WINDOW: Final = 600.0
-"""Seconds: longer than clients try again, shorter than people take to say a thing once more."""
 SINGLE_VALUED: Final[frozenset[str]] = frozenset(
     {
         *("name", "full_name", "first_name", "last_name", "nickname", "age", "birthday", "birth_date", "birth_place"),
@@ -63,35 +53,16 @@ SINGLE_VALUED: Final[frozenset[str]] = frozenset(
     }
 )
 """Keys that hold one value at a time, with every key that begins with `favourite_` or `favorite_`."""
-CONVERSATION_MESSAGES: Final = 10
-"""As mem0 (10 messages)."""
-CONVERSATION_TOKENS: Final = 600
-CONVERSATION_AGE: Final = 86_400.0
-"""Seconds: an answer of the next morning still finds its question."""
-KNOWN_ENTITIES: Final = 10
-KNOWN_FACTS: Final = 10
-KNOWN_TOKENS: Final = 800
-"""As arandu (`informed_extraction_topk`, `informed_extraction_context_budget_tokens`)."""
-KNOWN_TIMEOUT: Final = 0.5
 BACKGROUND_FIELDS: Final = (
     *("conversation_messages", "conversation_tokens", "conversation_age"),
     *("known_entities", "known_facts", "known_tokens", "known_timeout"),
 )
 """The rules on what an extraction is shown beside its turn."""
-CALL_TURNS: Final = 20
-CALL_TOKENS: Final = 2000
-"""Twenty messages of the length that people type; a longer reply comes close to the seconds that a call may take."""
-CALL_FIELDS: Final = ("call_turns", "call_tokens", "call_linger")
-"""The rules on which turns are asked about in one call."""
 
 
 def is_single_valued(key: str | None, more: tuple[str, ...] = ()) -> bool:
     """Whether a key holds one value at a time, by the registry and the configured `more`."""
     return key is not None and (key in SINGLE_VALUED or key in more or key.startswith(("favourite_", "favorite_")))
-
-
-def _is_unset(given: object) -> bool:
-    return given is None
 
 
 class Limits(Record):
@@ -104,7 +75,7 @@ class Limits(Record):
     turns_per_minute: _Limit = None
     bytes_per_turn: _Limit = None
     tokens_per_day: _Limit = None
-    cost_per_day: Money | None = Field(default=None, exclude_if=_is_unset)
+    cost_per_day: IfSet[Money] = None
 
 
 LEVELS: Final[tuple[Level, ...]] = ("scope", "tenant")
@@ -159,25 +130,25 @@ class Policy(Record):
     high_risk: tuple[Slot, ...] | None = None
     single_valued: tuple[Slot, ...] | None = None
     min_importance: Fraction | None = None
-    publish_profile: ProfilePublishing | None = Field(default=None, exclude_if=_is_unset)
-    profile_every: Annotated[int | None, Field(ge=1, le=1000)] = Field(default=None, exclude_if=_is_unset)
-    when_spent: WhenSpent | None = Field(default=None, exclude_if=_is_unset)
-    when_unread: WhenUnread | None = Field(default=None, exclude_if=_is_unset)
-    instructions: Instructions | None = Field(default=None, exclude_if=_is_unset)
-    conversation_messages: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    conversation_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
-    conversation_age: ShownAge | None = Field(default=None, exclude_if=_is_unset)
-    known_entities: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
-    known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
-    call_turns: CallTurns | None = Field(default=None, exclude_if=_is_unset)
-    call_tokens: CallTokens | None = Field(default=None, exclude_if=_is_unset)
-    call_linger: CallLinger | None = Field(default=None, exclude_if=_is_unset)
-    entity_summary: SummaryTime | None = Field(default=None, exclude_if=_is_unset)
-    summary_changes: SummaryChanges | None = Field(default=None, exclude_if=_is_unset)
-    summary_tokens: SummaryTokens | None = Field(default=None, exclude_if=_is_unset)
-    summary_language: SummaryLanguage | None = Field(default=None, exclude_if=_is_unset)
+    publish_profile: IfSet[ProfilePublishing] = None
+    profile_every: IfSet[Annotated[int, Field(ge=1, le=1000)]] = None
+    when_spent: IfSet[WhenSpent] = None
+    when_unread: IfSet[WhenUnread] = None
+    instructions: IfSet[Instructions] = None
+    conversation_messages: IfSet[ShownCount] = None
+    conversation_tokens: IfSet[ShownTokens] = None
+    conversation_age: IfSet[ShownAge] = None
+    known_entities: IfSet[ShownCount] = None
+    known_facts: IfSet[ShownCount] = None
+    known_tokens: IfSet[ShownTokens] = None
+    known_timeout: IfSet[ShownTimeout] = None
+    call_turns: IfSet[CallTurns] = None
+    call_tokens: IfSet[CallTokens] = None
+    call_linger: IfSet[CallLinger] = None
+    entity_summary: IfSet[SummaryTime] = None
+    summary_changes: IfSet[SummaryChanges] = None
+    summary_tokens: IfSet[SummaryTokens] = None
+    summary_language: IfSet[SummaryLanguage] = None
     limits: Limits = Limits()
     note: Text | None = None
 
@@ -188,35 +159,37 @@ class EffectivePolicy:
 
     add_only: bool = False
     confidence: ConfidencePreset = "standard"
-    confirm_below: float = CONFIRM_BELOW
-    resend_window: float = RESEND_WINDOW
-    high_risk: tuple[str, ...] = HIGH_RISK
+    confirm_below: float = 0.90
+    resend_window: float = 600.0  # seconds: longer than clients try again, shorter than people take to say it once more
+    high_risk: tuple[str, ...] = ("identity", "health", "finance")  # Mem Skill, safety requirements
     single_valued: tuple[str, ...] = ()
     min_importance: float = 0.0
     publish_profile: ProfilePublishing = "at_once"
-    profile_every: int = PROFILE_EVERY
+    profile_every: int = 5  # Mem Skill, stage 5
     when_spent: WhenSpent = "reject"
     when_unread: WhenUnread = "dead_letter"
     instructions: Instructions | None = None
-    conversation_messages: int = CONVERSATION_MESSAGES
-    conversation_tokens: int = CONVERSATION_TOKENS
-    conversation_age: float = CONVERSATION_AGE
-    known_entities: int = KNOWN_ENTITIES
-    known_facts: int = KNOWN_FACTS
-    known_tokens: int = KNOWN_TOKENS
-    known_timeout: float = KNOWN_TIMEOUT
-    call_turns: int = CALL_TURNS
-    call_tokens: int = CALL_TOKENS
+    conversation_messages: int = 10  # as mem0
+    conversation_tokens: int = 600
+    conversation_age: float = 86_400.0  # seconds: an answer of the next morning still finds its question
+    known_entities: int = 10
+    known_facts: int = 10
+    known_tokens: int = 800  # as arandu (`informed_extraction_topk`, `informed_extraction_context_budget_tokens`)
+    known_timeout: float = 0.5
+    call_turns: int = 20
+    # Twenty messages of the length that people type; a longer reply comes close to the seconds that a call may take.
+    call_tokens: int = 2000
     call_linger: float = 0.0
     entity_summary: SummaryTime = "off"
-    summary_changes: int = SUMMARY_CHANGES
-    summary_tokens: int = SUMMARY_TOKENS
+    summary_changes: int = 10
+    summary_tokens: int = 200  # within the 100 to 300 tokens of a profile of arandu
     summary_language: SummaryLanguage = "facts"
     limits: Mapping[Level, Limits] = field(default_factory=dict)
 
     def overlaid_by(self, policy: Policy, level: Level) -> "EffectivePolicy":
         """These rules, replaced by what `policy` sets."""
-        said = {name: value for name in POLICY_FIELDS if (value := getattr(policy, name)) is not None}
+        names = Policy.model_fields.keys() - {"limits", "note"}
+        said = {name: value for name in names if (value := getattr(policy, name)) is not None}
         if policy.instructions is not None:
             said["instructions"] = policy.instructions.over(self.instructions)
         return replace(self, **said, limits={**self.limits, level: policy.limits})
@@ -248,15 +221,6 @@ class EffectivePolicy:
 
     def is_high_risk(self, categories: Iterable[str], key: str | None) -> bool:
         return not {*categories, key}.isdisjoint(self.high_risk)
-
-
-POLICY_FIELDS: Final = (
-    *("add_only", "confidence", "confirm_below", "high_risk", "single_valued", "min_importance"),
-    *("publish_profile", "profile_every", "when_spent", "when_unread"),
-    *BACKGROUND_FIELDS,
-    *CALL_FIELDS,
-    *SUMMARY_FIELDS,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,24 +276,26 @@ class TurnUsage:
 
 def exceeded_turn_size(rules: EffectivePolicy, size: int) -> LimitHit | None:
     """The limit that a turn of `size` bytes breaks by itself."""
-    for level, limits in _levels_with_limits(rules):
+    for level in LEVELS:
+        limits = rules.limits.get(level, Limits())
         if limits.bytes_per_turn is not None and size > limits.bytes_per_turn:
             return LimitHit(name="bytes_per_turn", level=level, count=size, limit=limits.bytes_per_turn)
     return None
 
 
-def exhausted_limit(level: Level, limits: Limits, used: UsageCounts) -> LimitHit | None:
-    """The first limit that has no room left."""
-    for name, count, limit, _ in _counted_limits(limits, used, UsageCounts()):
-        if count >= limit:
-            return LimitHit(name=name, level=level, count=count, limit=limit)
-    return None
+def exceeded_limit(
+    level: Level, limits: Limits, used: UsageCounts, extra: UsageCounts | None = None
+) -> LimitHit | None:
+    """The first limit that `extra` would break; what adds nothing breaks none. `count` is what would be.
 
-
-def exceeded_limit(level: Level, limits: Limits, used: UsageCounts, extra: UsageCounts) -> LimitHit | None:
-    """The first limit that `extra` would break; what adds nothing breaks none. `count` is what would be."""
-    for name, count, limit, added in _counted_limits(limits, used, extra):
-        if added > 0 and count + added > limit:
+    Without `extra` the first limit that has no room left.
+    """
+    for kind, name in COUNTED_LIMITS.items():
+        count, limit = getattr(used, kind), getattr(limits, name)
+        if limit is None or count is None:
+            continue
+        added = 0 if extra is None else getattr(extra, kind) or 0
+        if (extra is None and count >= limit) or (added > 0 and count + added > limit):
             return LimitHit(name=name, level=level, count=count + added, limit=limit)
     return None
 
@@ -337,19 +303,7 @@ def exceeded_limit(level: Level, limits: Limits, used: UsageCounts, extra: Usage
 def counted_levels(rules: EffectivePolicy) -> dict[Level, Limits]:
     """The levels with a limit that needs counting."""
     return {
-        level: limits
-        for level, limits in _levels_with_limits(rules)
-        if any(getattr(limits, name) is not None for name in COUNTED_LIMITS.values())
+        level: rules.limits[level]
+        for level in LEVELS
+        if any(getattr(rules.limits.get(level), name, None) is not None for name in COUNTED_LIMITS.values())
     }
-
-
-def _counted_limits(limits: Limits, used: UsageCounts, more: UsageCounts) -> Iterator[tuple[LimitName, int, int, int]]:
-    """Name, count, limit and addition of each limit that is set and counted."""
-    for kind, name in COUNTED_LIMITS.items():
-        count, limit = getattr(used, kind), getattr(limits, name)
-        if limit is not None and count is not None:
-            yield name, count, limit, getattr(more, kind) or 0
-
-
-def _levels_with_limits(rules: EffectivePolicy) -> Iterator[tuple[Level, Limits]]:
-    return ((level, rules.limits[level]) for level in LEVELS if level in rules.limits)

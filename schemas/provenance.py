@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Identifier, Record, Text, Timestamp
+from mnemolog.schemas.base import PART_OF_ANSWERS, Count, Fraction, Identifier, IfAny, IfSet, Record, Text, Timestamp
 from mnemolog.schemas.entities import MAX_UNLINKED, AnsweredName, UnlinkedName
 from mnemolog.schemas.facts import Slot
 
@@ -63,7 +63,7 @@ class DroppedStatement(Record):
     reason: DropReason
     similarity: float | None = None
     excerpt: Text = ""
-    detail: Text = Field(default="", exclude_if=lambda detail: not detail)
+    detail: IfAny[Text] = ""
 
 
 Emotion = Literal["joy", "love", "gratitude", "surprise", "sadness", "anger", "fear", "disgust", "shame", "neutral"]
@@ -102,24 +102,22 @@ class Step(Record):
     embedding_calls: float = Field(default=0, ge=0)
     input_tokens: Count = 0
     output_tokens: Count = 0
-    cached_tokens: Count | None = Field(default=None, exclude_if=lambda tokens: tokens is None)
+    cached_tokens: IfSet[Count] = None
     reprompts: Count = 0
     complaints: tuple[Text, ...] = ()
     dropped: tuple[DroppedStatement, ...] = ()
-    notes: tuple[Text, ...] = Field(default=(), exclude_if=lambda notes: not notes)
-    instructions: Text | None = Field(default=None, exclude_if=lambda version: version is None)
-    conversation: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
-    known: tuple[UUID, ...] = Field(default=(), exclude_if=lambda fact_ids: not fact_ids)
-    entities: tuple[UUID, ...] = Field(default=(), exclude_if=lambda entity_ids: not entity_ids)
-    mood: Mood | None = Field(default=None, exclude_if=lambda mood: mood is None)
+    notes: IfAny[tuple[Text, ...]] = ()
+    instructions: IfSet[Text] = None
+    conversation: IfAny[tuple[Identifier, ...]] = ()
+    known: IfAny[tuple[UUID, ...]] = ()
+    entities: IfAny[tuple[UUID, ...]] = ()
+    mood: IfSet[Mood] = None
     call_turns: Annotated[int, Field(ge=1)] = Field(default=1, exclude_if=lambda turns: turns == 1)
-    request: Text | None = Field(default=None, exclude_if=lambda digest: digest is None)
-    unlinked: Annotated[tuple[UnlinkedName, ...], Field(max_length=MAX_UNLINKED)] = Field(
-        default=(), exclude_if=lambda names: not names
-    )
-    shared_with: tuple[Identifier, ...] = Field(default=(), exclude_if=lambda turn_ids: not turn_ids)
-    stored_replies: Count = Field(default=0, exclude_if=lambda count: count == 0)
-    answered_names: tuple[AnsweredName, ...] = Field(default=(), exclude_if=lambda names: not names)
+    request: IfSet[Text] = None
+    unlinked: IfAny[Annotated[tuple[UnlinkedName, ...], Field(max_length=MAX_UNLINKED)]] = ()
+    shared_with: IfAny[tuple[Identifier, ...]] = ()
+    stored_replies: IfAny[Count] = 0
+    answered_names: IfAny[tuple[AnsweredName, ...]] = ()
 
 
 class Thresholds(Record):
@@ -135,7 +133,7 @@ class Thresholds(Record):
     conflict: Fraction
     near_duplicate: Fraction
     ending: Fraction = 0.40
-    name_twin: Fraction = Field(default=0.0, exclude_if=lambda threshold: not threshold)
+    name_twin: IfAny[Fraction] = 0.0
 
 
 class WeighedCandidate(Record):
@@ -185,7 +183,7 @@ class Decision(Record):
     verdict: Verdict | None = None
     guard: Guard | None = None
     before: tuple[FactSnapshot, ...] = ()
-    shown: tuple[UUID, ...] = Field(default=(), exclude_if=lambda shown: not shown)
+    shown: IfAny[tuple[UUID, ...]] = ()
 
 
 class Provenance(Record):

@@ -10,7 +10,6 @@ from mnemolog.schemas.base import Identifier, Record
 SCOPE_FIELDS = ("tenant", "user_id", "agent_id", "app_id", "run_id")
 ScopeColumns = tuple[str, str, str, str, str]
 """The columns of a row in the order of `SCOPE_FIELDS`; what is not set is the empty string, which no id can be."""
-NO_SCOPE: ScopeColumns = ("", "", "", "", "")
 
 
 def _required_property(field: str) -> dict[str, JsonValue]:
@@ -65,7 +64,6 @@ class Scope(Record):
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns of a row by their names."""
         return {name: getattr(self, name) or "" for name in SCOPE_FIELDS}
 
     @classmethod
@@ -75,5 +73,5 @@ class Scope(Record):
 
 def scope_columns(scope: Scope | None) -> ScopeColumns:
     if scope is None:
-        return NO_SCOPE
+        return ("", "", "", "", "")
     return (scope.tenant, scope.user_id or "", scope.agent_id or "", scope.app_id or "", scope.run_id or "")

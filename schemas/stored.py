@@ -40,7 +40,6 @@ class StoredFact:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is active or pending."""
         return self.state.status in OPEN_STATUSES
 
     @property
@@ -255,7 +254,6 @@ class StoredReply:
 
     @property
     def attempt_key(self) -> tuple[ReplyKey, int]:
-        """Identifies one reply."""
         return self.key, self.attempt
 
 
@@ -327,7 +325,6 @@ class Background(Record):
 
     @property
     def turn_ids(self) -> tuple[str, ...]:
-        """The turns of the messages, each once."""
         return tuple(dict.fromkeys(message.turn_id for message in self.messages))
 
 

@@ -11,6 +11,7 @@ from mnemolog.schemas.base import (
     FieldPath,
     Fraction,
     Identifier,
+    IfSet,
     Metadata,
     Record,
     Text,
@@ -23,11 +24,7 @@ from mnemolog.schemas.scope import Scope
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-def _without_margins(name: str | None) -> str | None:
-    return (name or "").strip() or None
-
-
-SpeakerName = Annotated[Text | None, AfterValidator(_without_margins)]
+SpeakerName = Annotated[Text | None, AfterValidator(lambda name: (name or "").strip() or None)]
 """Who speaks. White space at its ends does not count, and a blank name names nobody."""
 
 
@@ -45,10 +42,6 @@ ShownAge = Annotated[float, Field(ge=0, le=31_622_400)]
 ShownTimeout = Annotated[float, Field(ge=0, le=60)]
 """Seconds; with 0 nothing is read."""
 ModelName = Annotated[Text, Field(max_length=MAX_MODEL_NAME)]
-
-
-def _is_unset(given: object) -> bool:
-    return given is None
 
 
 class Overrides(Record):
@@ -73,13 +66,13 @@ class Overrides(Record):
     confidence: ConfidencePreset | None = None
     confirm_below: Fraction | None = None
     min_importance: Fraction | None = None
-    conversation_messages: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    conversation_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
-    conversation_age: ShownAge | None = Field(default=None, exclude_if=_is_unset)
-    known_entities: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    known_facts: ShownCount | None = Field(default=None, exclude_if=_is_unset)
-    known_tokens: ShownTokens | None = Field(default=None, exclude_if=_is_unset)
-    known_timeout: ShownTimeout | None = Field(default=None, exclude_if=_is_unset)
+    conversation_messages: IfSet[ShownCount] = None
+    conversation_tokens: IfSet[ShownTokens] = None
+    conversation_age: IfSet[ShownAge] = None
+    known_entities: IfSet[ShownCount] = None
+    known_facts: IfSet[ShownCount] = None
+    known_tokens: IfSet[ShownTokens] = None
+    known_timeout: IfSet[ShownTimeout] = None
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

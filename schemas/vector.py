@@ -63,7 +63,7 @@ def _read_data(data: object, info: ValidationInfo) -> bytes:
         case bytes():
             raw = data
         case str():
-            raw = _read_base64(data)
+            raw = decode_base64(data)
         case int() if isinstance(info.context, VectorBytes):
             raw = info.context.part(data, size)
         case _:
@@ -75,7 +75,7 @@ def _read_data(data: object, info: ValidationInfo) -> bytes:
     return raw
 
 
-def _read_base64(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """Raises ValueError for what is not base64 with its padding, in the alphabet of "+" and "/"."""
     if "-" not in text and "_" not in text and len(text) % _BASE64_GROUP == 0:
         with suppress(ValidationError):

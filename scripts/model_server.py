@@ -30,7 +30,7 @@ from urllib.request import urlopen
 import psutil
 
 from mnemolog.all_in_one import cancel_on_stop
-from mnemolog.cli.output import ProgressBars
+from mnemolog.cli.output import progress_bars
 from mnemolog.embedded.child import Account, Child, ServerCommand
 from mnemolog.embedded.jars import Progress, cache_folder
 from mnemolog.errors import MnemologError
@@ -208,7 +208,7 @@ async def model_server(*, slots: int = 2, slot_tokens: int = 8192) -> AsyncItera
     """
     cache = cache_folder(Path.cwd() / ".mnemolog")
     program = server_program(cache)
-    with ProgressBars() as progress:
+    with progress_bars() as progress:
         if not (cache / "model" / f"{MODEL}.gguf").exists():
             sys.stderr.write(f"{FETCH_STEP} (1.1 GB, once) ...\n")
         weights = await asyncio.to_thread(cached_weights, cache, progress=progress)

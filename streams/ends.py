@@ -5,9 +5,9 @@ the facts that an undo opens again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mnemolog.schemas.entities import KnownEntity
@@ -26,8 +26,11 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.schemas.stored import EndedFact, StoredFact
 from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
-from mnemolog.streams.merges import candidate_of
+from mnemolog.streams.merges import candidate_of, known_candidate
 from mnemolog.streams.text.differences import EntityRelation, SubjectRelation, relate_names
+
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.facts import FactStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,7 @@ class EndRules:
     at: datetime
     policy: EffectivePolicy = field(default_factory=EffectivePolicy)
     user_names: tuple[str, ...] = ()
-    stays_ended: Callable[["Value"], bool] = lambda _: False
+    stays_ended: Callable[[Candidate], bool] = lambda _: False
     subject_of: Callable[[MemoryEvent], KnownEntity | None] = lambda _: None
     subjects: Mapping[UUID, KnownEntity | None] = field(default_factory=dict)
     parted: Mapping[UUID, UUID] = field(default_factory=dict)
@@ -73,65 +76,33 @@ def guard_against(verdict: Verdict, confidence: float, known: Candidate, policy:
     return "low_confidence" if confidence < DOUBTFUL_BELOW and is_known_surely else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndLookups:
-    """The known facts that an event may touch, with `subjects`, the entities that they are about.
+def values_of(
+    events: Sequence[MemoryEvent], facts: Mapping[UUID, StoredFact], subjects: Sequence[KnownEntity], rules: EndRules
+) -> tuple[dict[UUID, Candidate], EndRules]:
+    """The known `facts` and those that the events add, by their ids; and the rules with the entities of all of them.
 
-    `between` has, by a fact whose beginning moves, the values of its slot that ended before it began.
+    A new fact is about the entity that its source names; else about the one entity of the facts whose place it takes
+    under the same name.
     """
-
-    ended: Sequence[EndedFact] = ()
-    facts: Mapping[UUID, StoredFact] = field(default_factory=dict)
-    between: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict)
-    subjects: Sequence[KnownEntity] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A fact with its beginning and its confidence, when it was last said to hold, and the entity that it is about."""
-
-    fact_id: UUID
-    fact: ExtractedFact
-    true_from: datetime
-    last_said: datetime
-    confidence: float
-    subject: KnownEntity | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """When a fact ends, and in favour of what; None for its own term."""
-
-    at: datetime
-    ended_by: UUID | None
-
-
-def values_of(events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRules) -> Iterator[tuple[UUID, Value]]:
-    subjects = {**subjects_by_fact(lookups.subjects), **rules.subjects}
-    for fact_id, stored in lookups.facts.items():
-        last_said = max(stored.true_from, stored.state.last_confirmed_at or stored.true_from)
-        subject, confidence = subjects.get(fact_id), stored.state.confidence
-        yield fact_id, Value(fact_id, stored.fact, stored.true_from, last_said, confidence, subject)
+    about = {**subjects_by_fact(subjects), **rules.subjects}
+    values = {fact_id: candidate_of(known) for fact_id, known in facts.items()}
     for event in events:
-        if (fact := event.new_fact) is not None:
-            subject = rules.subject_of(event) or _subject_of_parts(event, lookups.facts, subjects)
-            yield fact.fact_id, Value(fact.fact_id, fact, fact.true_from, fact.true_from, fact.confidence, subject)
+        if (fact := event.new_fact) is None:
+            continue
+        fact_id, subject = fact.fact_id, rules.subject_of(event)
+        if subject is None:
+            replaced = (known_id for known_id in event.affected_ids if known_id in facts)
+            of_name = [known_id for known_id in replaced if facts[known_id].fact.subject == fact.subject]
+            found = {one.entity_id: one for known_id in of_name if (one := about.get(known_id)) is not None}
+            subject = next(iter(found.values())) if len(found) == 1 else None
+        about[fact_id] = subject
+        values[fact_id] = known_candidate(fact, fact_id=fact_id, confidence=fact.confidence, true_from=fact.true_from)
+    return values, replace(rules, subjects=about)
 
 
-def _subject_of_parts(
-    event: MemoryEvent, known: Mapping[UUID, StoredFact], subjects: Mapping[UUID, KnownEntity | None]
-) -> KnownEntity | None:
-    """The entity that the facts whose place a new fact takes are about, if it is the same and under the same name."""
-    fact = event.new_fact
-    found = {
-        subject.entity_id: subject
-        for fact_id in event.affected_ids
-        if (subject := subjects.get(fact_id)) is not None
-        and fact_id in known
-        and fact is not None
-        and known[fact_id].fact.subject == fact.subject
-    }
-    return next(iter(found.values())) if len(found) == 1 else None
+def last_held(known: Candidate) -> datetime:
+    """When a known fact was last said to hold: a plan not before it begins."""
+    return max(known.true_from, known.said_at or known.true_from)
 
 
 def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID, datetime]]:
@@ -149,25 +120,11 @@ def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID
         yield from ((target, fact.true_from) for target in event.named_ids if target != fact.fact_id)
 
 
-def weighed_ids(event: MemoryEvent) -> Sequence[UUID]:
-    """The known facts that a late value was compared with: it may end them earlier than was known."""
-    if not isinstance(event, FactAdded) or event.ended_at is None:
-        return ()
-    return [weighed.fact_id for weighed in event.decision.candidates]
-
-
 def has_ended(stored: StoredFact) -> bool:
     """Whether it was true until a time; what was deleted, merged or never confirmed was not."""
     state = stored.state
     is_believed = state.believed_from is not None and state.believed_to is None
     return state.status in ENDED_STATUSES and is_believed
-
-
-def truly_ended(event: MemoryEvent) -> tuple[UUID, ...]:
-    """The facts that were true and that the event ends."""
-    if event.end_time is None or event.overwrite not in ("replace", "retract", "expire"):
-        return ()
-    return event.affected_ids
 
 
 def heirs(event: MemoryEvent) -> tuple[UUID, ...]:
@@ -184,7 +141,10 @@ def is_new_version(event: MemoryEvent) -> bool:
 
 
 def slot_relation(
-    one: ExtractedFact, other: ExtractedFact, rules: EndRules, entities: EntityRelation | None = None
+    one: ExtractedFact | Candidate,
+    other: ExtractedFact | Candidate,
+    rules: EndRules,
+    entities: EntityRelation | None = None,
 ) -> SubjectRelation:
     """Whether `other` is a value of the slot of `one`: of the same subject for certain, perhaps, or not at all.
 
@@ -196,46 +156,55 @@ def slot_relation(
     return relate_names(one.subject, other.subject, entities, rules.user_names)
 
 
-def values_relation(one: Value, other: Value, rules: EndRules) -> SubjectRelation:
+def values_relation(one: Candidate, other: Candidate, rules: EndRules) -> SubjectRelation:
     """As `slot_relation`, by the entities that both are about."""
-    return slot_relation(one.fact, other.fact, rules, _entities(one, other))
+    return slot_relation(one, other, rules, _entities(one, other, rules))
 
 
-def _entities(one: Value, other: Value) -> EntityRelation | None:
+def _entities(one: Candidate, other: Candidate, rules: EndRules) -> EntityRelation | None:
     """The relation of their entities; a possible twin counts as another entity until somebody says more."""
-    found = entity_relation(one.subject, other.subject)
+    found = entity_relation(rules.subjects.get(one.fact_id), rules.subjects.get(other.fact_id))
     return "other" if found == "twin" else found
 
 
-def may_be_rivals(one: Value, other: Value, rules: EndRules) -> bool:
-    """Whether both may be values of one slot, or `other` is a later statement that `one` has ended."""
-    if one.true_from < other.true_from and tells_end_of(other.fact, one.fact):
-        return relate_names(one.fact.subject, other.fact.subject, _entities(one, other), rules.user_names) != "other"
-    return values_relation(one, other, rules) != "other"
+def may_be_rivals(one: Candidate, other: Candidate, rules: EndRules) -> bool:
+    """Whether both may be different values of one slot, or `other` is a later statement that `one` has ended."""
+    if one.true_from < other.true_from and tells_end_of(other, one):
+        return relate_names(one.subject, other.subject, _entities(one, other, rules), rules.user_names) != "other"
+    return not same_value(one, other) and values_relation(one, other, rules) != "other"
 
 
-def same_value(one: ExtractedFact, other: ExtractedFact | Candidate) -> bool:
+def same_value(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate) -> bool:
     """Whether two facts without a term have one value, perhaps with other details."""
     is_lasting = one.valid_until is None and other.valid_until is None
     return is_lasting and one.value is not None and one.value == other.value
 
 
-def tells_end_of(one: ExtractedFact, other: ExtractedFact) -> bool:
+def tells_end_of(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate) -> bool:
     """Whether a fact only states an end, and states it of the value of the other fact, under the same key."""
     is_end = one.action_hint == "retract" and other.action_hint != "retract"
     return is_end and one.key is not None and one.key == other.key and same_value(one, other)
 
 
 class _CommitEnds:
-    """Which fact has ended which (`_enders`), as the events of one commit change it one after another."""
+    """Which fact has ended which (`_enders`), as the events of one commit change it one after another.
 
-    def __init__(self, events: Sequence[MemoryEvent], lookups: EndLookups, rules: EndRules) -> None:
-        self._rules = rules
-        self._known = lookups.facts
-        self._between = lookups.between
-        self._ended = {ended.fact_id: ended for ended in lookups.ended}
-        self._enders = {ended.fact_id: ended.ended_by for ended in lookups.ended}
-        self._values = dict(values_of(events, lookups, rules))
+    `between` has, by a fact whose beginning moves, the values of its slot that ended before it began.
+    """
+
+    def __init__(
+        self,
+        events: Sequence[MemoryEvent],
+        *,
+        ended: Sequence[EndedFact],
+        known: Mapping[UUID, StoredFact],
+        between: Mapping[UUID, Sequence[UUID]],
+        values: Mapping[UUID, Candidate],
+        rules: EndRules,
+    ) -> None:
+        self._rules, self._known, self._between, self._values = rules, known, between, values
+        self._ended = {one.fact_id: one for one in ended}
+        self._enders = {one.fact_id: one.ended_by for one in ended}
         self._closed = {fact_id for event in events for fact_id in event.disbelieved_ids}
         deletions = (event for event in events if isinstance(event, FactRetracted) and event.ended_at is None)
         self._deleted = {fact_id for event in deletions for fact_id in event.targets}
@@ -244,7 +213,16 @@ class _CommitEnds:
 
     def apply(self, event: MemoryEvent) -> MemoryEvent:
         """The event with the ends that it moves; without the earlier beginning where the fact cannot have it."""
-        event = self._with_moved_ends(event)
+        if event.moved_beginning is not None:  # then it ended the older values, unless one of them held after it
+            fact_id, since = event.moved_beginning
+            older, known = self._values_before(fact_id), self._values[fact_id]
+            is_refused = any(last_held(value) >= since or not self._may_end(known, value) for value in older)
+            moved = () if is_refused else tuple(self._ends_at(since, known, older))
+            event = event.model_copy(update={"true_from": None} if is_refused else {"moved_ends": moved})
+        elif isinstance(event, FactAdded):
+            event = self._with_end_of_older(event)
+        else:
+            event = self._with_freed_facts(event)
         enders = {moved.fact_id: moved.ended_by for moved in event.moved_ends}
         if isinstance(event, FactAdded) and event.ended_at is not None:
             enders[event.fact.fact_id] = event.ended_by
@@ -254,60 +232,59 @@ class _CommitEnds:
                 self._enders[fact_id] = ender
         return event
 
-    def _with_moved_ends(self, event: MemoryEvent) -> MemoryEvent:
-        if event.moved_beginning is not None:
-            return self._with_beginning(event, *event.moved_beginning)
-        if isinstance(event, FactAdded):
-            return self._with_end_of_older(self._with_end_of_known(event))
-        successor = next(iter(event.successor_ids), None)
-        for fact_id in truly_ended(event):
-            self._closed.add(fact_id)
-            if successor is not None:
-                self._enders[fact_id] = successor
-        freed = [self._values[fact_id] for fact_id in self._freed_ids(event)]
-        moved = tuple(self._moved_end(value, event, freed) for value in freed)
+    def _with_freed_facts(self, event: MemoryEvent) -> MemoryEvent:
+        """The event of which facts that it frees end at another time or are open; its own ends come first.
+
+        A fact is freed where the fact that ended it is withdrawn, or is about another entity now. What the commit
+        deletes too does not come back, nor a text that a command replaced by one that is deleted.
+        """
+        if event.end_time is not None and event.overwrite in ("replace", "retract", "expire"):
+            self._closed.update(event.affected_ids)
+            if successor := next(iter(event.successor_ids), None):
+                self._enders |= dict.fromkeys(event.affected_ids, successor)
+        own: list[MovedEnd] = []
+        for end in event.moved_ends:
+            ender = self._known.get(end.ender)
+            if ender is not None and end.ended_at is not None and end.ended_by is None:  # both end together
+                end = end.model_copy(update={"ended_by": ender.state.superseded_by})  # noqa: PLW2901 -- the same end
+            own.append(end)
+        own += [*self._inherited_ends(event), *self._ends_by_older_part(event)]
+        disbelieved = set(event.disbelieved_ids)
+        parted = self._rules.parted if isinstance(event, SubjectsChanged) else {}
+        replaced = {one.fact_id for one in self._ended.values() if one.by_command and event.event == "fact_retracted"}
+        staying = disbelieved | self._deleted | self._restored | replaced | set(event.named_ids)
+        freed = [
+            self._values[fact_id]
+            for fact_id, ender_id in self._enders.items()
+            if (ender_id in disbelieved or fact_id in parted)
+            and fact_id in self._values
+            and fact_id not in staying
+            and not self._rules.stays_ended(self._values[fact_id])
+        ]
+        moved = [self._moved_end(value, event, freed) for value in freed]
         self._closed.difference_update(end.fact_id for end in moved)
-        own = [self._with_ender(end) for end in event.moved_ends] + list(self._inherited_ends(event))
-        own += self._ends_by_older_part(event)
         return event.model_copy(update={"moved_ends": (*own, *moved)}) if own or moved else event
 
     def _inherited_ends(self, event: MemoryEvent) -> Iterator[MovedEnd]:
         """The announced end of a fact that is merged or gets a new text: its new version has that end too."""
-        heir = next((self._values[fact_id] for fact_id in heirs(event) if fact_id in self._values), None)
-        if heir is None:
-            return
-        ends = [
-            (end, fact_id)
-            for fact_id in event.affected_ids
-            if (stored := self._known.get(fact_id)) is not None
-            and stored.state.status == "active"
-            and (end := stored.state.true_to) is not None
-            and end > heir.true_from
-        ]
-        for end, fact_id in sorted(ends)[:1]:
-            yield self._with_ender(MovedEnd(fact_id=heir.fact_id, ender=fact_id, ended_at=end))
+        for heir in heirs(event)[:1]:
+            parts = (self._known[fact_id] for fact_id in event.affected_ids if fact_id in self._known)
+            ends = [
+                (end, part.fact_id, part.state.superseded_by)
+                for part in parts
+                if part.state.status == "active" and (end := part.state.true_to) is not None
+                if heir in self._values and end > self._values[heir].true_from
+            ]
+            for ended_at, ender, ended_by in sorted(ends, key=lambda end: end[:2])[:1]:
+                yield MovedEnd(fact_id=heir, ender=ender, ended_at=ended_at, ended_by=ended_by)
 
-    def _with_ender(self, moved: MovedEnd) -> MovedEnd:
-        """The end of a fact that ends together with `moved.ender`: in favour of the fact that ends the ender."""
-        stored = self._known.get(moved.ender)
-        if stored is None or moved.ended_at is None or moved.ended_by is not None:
-            return moved
-        return moved.model_copy(update={"ended_by": stored.state.superseded_by})
-
-    def _with_beginning(self, event: MemoryEvent, fact_id: UUID, since: datetime) -> MemoryEvent:
-        """The repeated fact began at `since` and ended the older values then; unless an older value held after it."""
-        older, known = self._values_before(fact_id), self._values[fact_id]
-        if any(value.last_said >= since or not self._may_end(known, value) for value in older):
-            return event.model_copy(update={"true_from": None})
-        return event.model_copy(update={"moved_ends": tuple(self._ends_at(since, older, fact_id))})
-
-    def _values_before(self, fact_id: UUID) -> list[Value]:
+    def _values_before(self, fact_id: UUID) -> list[Candidate]:
         """The values that a fact had ended, and the other values of its slot that ended before it began."""
-        value, between = self._values[fact_id], self._between.get(fact_id, ())
-        if value.fact.valid_until is not None:
+        value = self._values[fact_id]
+        if value.valid_until is not None:
             return []
         ended = [self._values[known] for known, by in self._enders.items() if by == fact_id and known in self._values]
-        before = [self._values[known] for known in between if known in self._values]
+        before = [self._values[known] for known in self._between.get(fact_id, ()) if known in self._values]
         of_slot = [other for other in before if values_relation(value, other, self._rules) != "other"]
         return list({older.fact_id: older for older in (*ended, *of_slot)}.values())
 
@@ -317,79 +294,63 @@ class _CommitEnds:
             known = self._values.get(fact_id)
             if known is None or event.new_fact is None or known.true_from <= since:
                 continue
-            if event.overwrite == "merge" or same_value(known.fact, event.new_fact):
+            if event.overwrite == "merge" or same_value(known, event.new_fact):
                 new = self._values[event.new_fact.fact_id]
-                before = self._values_before(fact_id)
-                older = (value for value in before if value.last_said < since and self._may_end(new, value))
-                yield from self._ends_at(since, older, new.fact_id)
+                yield from self._ends_at(since, new, self._values_before(fact_id))
 
-    def _may_end(self, value: Value, older: Value) -> bool:
+    def _may_end(self, value: Candidate, older: Candidate) -> bool:
         """Whether a value ends another value without a question."""
-        return not same_value(older.fact, value.fact) and self._takes_place(value, older)
+        return not same_value(older, value) and self._takes_place(value, older)
 
-    def _takes_place(self, value: Value, older: Value) -> bool:
+    def _takes_place(self, value: Candidate, older: Candidate) -> bool:
         """Whether a value is certainly of the slot of an older one, and no guard keeps it from ending that."""
         if values_relation(older, value, self._rules) != "same":
             return False
-        stored = self._known.get(older.fact_id)
-        guarded = stored and guard_against("REPLACE", value.confidence, candidate_of(stored), self._rules.policy)
-        return guarded is None
+        if older.fact_id not in self._known:
+            return True
+        return guard_against("REPLACE", value.confidence, older, self._rules.policy) is None
 
-    def _ends_at(self, since: datetime, values: Iterable[Value], ended_by: UUID) -> Iterator[MovedEnd]:
-        """The values that were known to hold until after `since` end then."""
-        for value in values:
-            stored = self._known.get(value.fact_id)
-            known_end = value.true_from if stored is None else stored.state.true_to or value.true_from
-            ender = self._enders.get(value.fact_id) or self._known[value.fact_id].state.superseded_by
+    def _ends_at(self, since: datetime, value: Candidate, older: Iterable[Candidate]) -> Iterator[MovedEnd]:
+        """The older values that a value ends at `since`: which were known to hold until later, and not said since."""
+        for one in older:
+            if last_held(one) >= since or not self._may_end(value, one):
+                continue
+            stored = self._known.get(one.fact_id)
+            known_end = one.true_from if stored is None else stored.state.true_to or one.true_from
+            ender = self._enders.get(one.fact_id) or self._known[one.fact_id].state.superseded_by
             if since < known_end:
-                yield MovedEnd(fact_id=value.fact_id, ender=ender or ended_by, ended_at=since, ended_by=ended_by)
+                by = value.fact_id
+                yield MovedEnd(fact_id=one.fact_id, ender=ender or by, ended_at=since, ended_by=by)
 
-    def _with_end_of_known(self, event: FactAdded) -> FactAdded:
-        """History that ended together with a known fact: it ended in favour of the fact that ended the known one."""
-        known = self._known.get(event.ended_by) if event.ended_by is not None else None
-        if known is None or event.ended_at is None or not known.true_from < event.ended_at == known.state.true_to:
-            return event
-        return event.model_copy(update={"ended_by": known.state.superseded_by})
+    def _with_end_of_older(self, event: FactAdded) -> FactAdded:
+        """A late value of a slot ends older values that are known to have ended later and were not said since.
 
-    def _with_end_of_older(self, event: FactAdded) -> MemoryEvent:
-        """A late value of a slot ends older values that are known to have ended later and were not said since."""
-        if event.ended_at is None or event.fact.valid_until is not None:
+        History that ended together with a known fact ended in favour of the fact that ended the known one.
+        """
+        if event.ended_at is None:
             return event
-        since = event.fact.true_from
+        known, since = self._known.get(event.ended_by) if event.ended_by else None, event.fact.true_from
+        if known is not None and known.true_from < event.ended_at == known.state.true_to:
+            event = event.model_copy(update={"ended_by": known.state.superseded_by})
+        if event.fact.valid_until is not None:
+            return event
         followed = (fact_id for fact_id, ender in self._enders.items() if ender == event.ended_by)
-        weighed = (fact_id for fact_id in weighed_ids(event) if fact_id in self._known)
-        ended = (fact_id for fact_id in weighed if has_ended(self._known[fact_id]))
+        weighed = (one.fact_id for one in event.decision.candidates)
+        ended = (fact_id for fact_id in weighed if fact_id in self._known and has_ended(self._known[fact_id]))
         older = [
             value
             for fact_id in dict.fromkeys((*followed, *ended))
-            if (value := self._values.get(fact_id)) is not None
-            and value.last_said < since
-            and value.fact.valid_until is None
-            and self._may_end(self._values[event.fact.fact_id], value)
+            if (value := self._values.get(fact_id)) is not None and value.valid_until is None
         ]
-        moved = tuple(self._ends_at(since, older, event.fact.fact_id))
+        moved = tuple(self._ends_at(since, self._values[event.fact.fact_id], older))
         return event.model_copy(update={"moved_ends": moved}) if moved else event
 
-    def _freed_ids(self, event: MemoryEvent) -> list[UUID]:
-        """The facts that were ended by a fact that the event withdraws, or says to be about another entity.
+    def _moved_end(self, value: Candidate, event: MemoryEvent, siblings: Sequence[Candidate]) -> MovedEnd:
+        """The fact ends at the first end that is left, if there is one; `siblings` are all facts that are freed.
 
-        What the commit deletes too does not come back, nor a text that a command replaced by one that is deleted.
+        It is unresolved beside another fact that may be a value of its slot at the same time.
         """
-        disbelieved = set(event.disbelieved_ids)
-        parted = self._rules.parted if isinstance(event, SubjectsChanged) else {}
-        replaced = {one.fact_id for one in self._ended.values() if one.by_command and event.event == "fact_retracted"}
-        return [
-            fact_id
-            for fact_id, ender in self._enders.items()
-            if (ender in disbelieved or fact_id in parted)
-            and fact_id in self._values
-            and fact_id not in disbelieved | self._deleted | self._restored | replaced | set(event.named_ids)
-            and not self._rules.stays_ended(self._values[fact_id])
-        ]
-
-    def _moved_end(self, value: Value, event: MemoryEvent, siblings: Sequence[Value]) -> MovedEnd:
-        """The fact ends at the first end that is left, if there is one; `siblings` are all facts that are freed."""
-        end = min(self._ends_left(value, event, siblings), key=lambda end: end.at, default=None)
+        ended_at, ended_by = min(self._ends_left(value, event, siblings), key=lambda end: end[0], default=(None, None))
         ended = self._ended.get(value.fact_id)
         doubtful = (
             sibling.fact_id
@@ -399,93 +360,65 @@ class _CommitEnds:
         )
         left_out = self._closed | {sibling.fact_id for sibling in siblings}
         known_rivals = (fact_id for fact_id in (ended.rival_ids if ended else ()) if fact_id not in left_out)
-        others = dict.fromkeys((*doubtful, *event.successor_ids, *known_rivals))
-        possible = (other for other in others if other not in (value.fact_id, end and end.ended_by))
-        is_open = end is None or end.at > self._rules.at
+        is_open = ended_at is None or ended_at > self._rules.at
+        rivals: list[Candidate] = []
+        for fact_id in dict.fromkeys((*doubtful, *event.successor_ids, *known_rivals)) if is_open else ():
+            other, stored = self._values.get(fact_id), self._known.get(fact_id)
+            if other is None or fact_id in (value.fact_id, ended_by):
+                continue
+            other_end = stored.state.true_to if stored else None
+            meets = (ended_at is None or other.true_from < ended_at) and (not other_end or value.true_from < other_end)
+            if meets and may_be_rivals(value, other, self._rules):
+                rivals.append(other)
+        certain = [other for other in rivals if values_relation(value, other, self._rules) == "same"]
         was_unresolved = ended is not None and ended.was_unresolved and not isinstance(event, SubjectsChanged)
-        rivals_left = [other for other in possible if is_open and self._may_rival(value, end, other)]
-        certain = [other for other in rivals_left if values_relation(value, self._values[other], self._rules) == "same"]
         return MovedEnd(
             fact_id=value.fact_id,
             ender=self._enders[value.fact_id],
-            ended_at=end.at if end else None,
-            ended_by=end.ended_by if end else None,
-            unresolved=is_open and (was_unresolved or bool(rivals_left)),
-            beside=tuple(certain or rivals_left),
+            ended_at=ended_at,
+            ended_by=ended_by,
+            unresolved=is_open and (was_unresolved or bool(rivals)),
+            beside=tuple(other.fact_id for other in certain or rivals),
         )
 
-    def _ends_left(self, value: Value, event: MemoryEvent, siblings: Sequence[Value]) -> Iterator[End]:
-        """Its own term, other facts that ended it, the end of the disbelieved fact, and newer values of its slot."""
+    def _ends_left(
+        self, value: Candidate, event: MemoryEvent, siblings: Sequence[Candidate]
+    ) -> Iterator[tuple[datetime, UUID | None]]:
+        """When, and by which fact, it ends.
+
+        By its own term, by other facts that ended it, at the end of the disbelieved fact, by newer values of its slot.
+        """
         stored, ended = self._known.get(value.fact_id), self._ended.get(value.fact_id)
         if stored is not None and stored.fact.valid_until is not None and stored.fact.valid_until <= self._rules.at:
-            yield End(stored.fact.valid_until, None)
+            yield stored.fact.valid_until, None
         if ended is not None and ended.earlier_end is not None:
-            yield End(ended.earlier_end, ended.earlier_ender)
+            yield ended.earlier_end, ended.earlier_ender
+        later: list[tuple[UUID, datetime | None]] = []
         ender = self._known.get(self._enders[value.fact_id])
-        if ender is not None and ender.state.true_to is not None:  # announced: another value takes its place then
-            newer = self._newer_value(value, ender.state.superseded_by)
-            if newer is not None:
-                yield End(max(ender.state.true_to, value.true_from), newer.fact_id)
-        for later_id in ended.later_ids if ended is not None else ():
-            if (later := self._newer_value(value, later_id)) is not None:
-                yield End(later.true_from, later_id)
+        if ender is not None and ender.state.true_to is not None and ender.state.superseded_by is not None:
+            later.append((ender.state.superseded_by, max(ender.state.true_to, value.true_from)))  # its announced end
+        later += [(fact_id, None) for fact_id in (ended.later_ids if ended else ())]
+        for fact_id, ended_at in later:
+            newer = self._values.get(fact_id)
+            if newer is not None and fact_id not in self._closed and self._takes_place(newer, value):
+                yield ended_at or newer.true_from, fact_id
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
         rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
         for taker in (*takers, *rivals):
-            is_version = taker in takers and is_new_version(event) and taker.fact.action_hint != "retract"
-            if (
-                taker.fact.valid_until is None
-                and taker.true_from > value.true_from
-                and (is_version or self._takes_place(taker, value))
-            ):
-                yield End(taker.true_from, taker.fact_id)
+            is_version = taker in takers and is_new_version(event) and taker.action_hint != "retract"
+            is_later = taker.valid_until is None and taker.true_from > value.true_from
+            if is_later and (is_version or self._takes_place(taker, value)):
+                yield taker.true_from, taker.fact_id
 
-    def _newer_value(self, value: Value, fact_id: UUID | None) -> Value | None:
-        """The other fact, if it takes the place of the value and is not closed by this commit."""
-        newer = self._values.get(fact_id) if fact_id is not None else None
-        if newer is None or newer.fact_id in self._closed or not self._takes_place(newer, value):
-            return None
-        return newer
-
-    def _stood_beside(self, value: Value, other: Value) -> bool:
+    def _stood_beside(self, value: Candidate, other: Candidate) -> bool:
         """Whether both held at once before a fact ended them, or one adds to the other."""
         one, two = self._ended.get(value.fact_id), self._ended.get(other.fact_id)
         if one is None or two is None:
             return True
         return (one.was_open and two.was_open) or two.fact_id in one.related_ids
 
-    def _may_rival(self, value: Value, end: End | None, other_id: UUID) -> bool:
-        """Whether another fact may be a value of the same slot at the same time."""
-        other, stored = self._values.get(other_id), self._known.get(other_id)
-        if other is None or (end is not None and end.at <= other.true_from):
-            return False
-        other_end = stored.state.true_to if stored else None
-        if other_end is not None and other_end <= value.true_from:
-            return False
-        return may_be_rivals(value, other, self._rules)
 
-
-class StoredFactReader(Protocol):
-    """Reads known facts. Each call is one round trip, and waits while Postgres is unavailable."""
-
-    async def facts(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, StoredFact]:
-        """The known facts among `fact_ids`, whatever their scope and status."""
-
-    async def subjects_of(self, fact_ids: Sequence[UUID]) -> Sequence[KnownEntity]:
-        """The entities that these facts are about, each with its facts among them (`subject_of`)."""
-
-
-class EndedFactReader(StoredFactReader, Protocol):
-    """Reads which facts were ended by which."""
-
-    async def ended_facts(self, fact_ids: Sequence[UUID]) -> Sequence[EndedFact]:
-        """The facts that were true until a fact of `fact_ids`, or a fact merged into it, ended them."""
-
-    async def values_before(self, fact_id: UUID, since: datetime) -> Sequence[UUID]:
-        """The other facts of its key that held at `since` or began since then, and ended before it began."""
-
-
-async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rules: EndRules) -> tuple[MemoryEvent, ...]:
+async def move_ends(events: Sequence[MemoryEvent], reader: "FactStore", rules: EndRules) -> tuple[MemoryEvent, ...]:
     """The events of one commit, with the ends that they move; nothing is read where no ender changes."""
     disbelieved = [fact_id for event in events for fact_id in event.disbelieved_ids]
     moved = dict(begun for event in events for begun in moved_beginnings(event, rules))
@@ -497,25 +430,21 @@ async def move_ends(events: Sequence[MemoryEvent], reader: EndedFactReader, rule
     between = {fact_id: await reader.values_before(fact_id, since) for fact_id, since in moved.items()}
     needed = dict.fromkeys(enders)
     for event in events:
-        needed |= dict.fromkeys((*event.named_ids, *weighed_ids(event)))
+        needed |= dict.fromkeys(event.named_ids)
+        if isinstance(event, FactAdded) and event.ended_at is not None:  # it may end what it was compared with
+            needed |= dict.fromkeys(one.fact_id for one in event.decision.candidates)
     for known in ended:
         needed |= dict.fromkeys((known.fact_id, *known.rival_ids, *known.later_ids))
     for others in between.values():
         needed |= dict.fromkeys(others)
     facts, subjects = await reader.facts(tuple(needed)), await reader.subjects_of(tuple(needed))
-    lookups = EndLookups(ended=ended, facts=facts, between=between, subjects=subjects)
-    return tuple(map(_CommitEnds(events, lookups, rules).apply, events))
-
-
-class RivalReader(StoredFactReader, Protocol):
-    """Reads which facts came after facts that have ended."""
-
-    async def values_since(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[UUID]]:
-        """By fact, the active facts of its key that were not active when it was closed, or became so since."""
+    values, rules = values_of(events, facts, subjects, rules)
+    commit = _CommitEnds(events, ended=ended, known=facts, between=between, values=values, rules=rules)
+    return tuple(map(commit.apply, events))
 
 
 async def mark_unresolved(
-    events: Sequence[MemoryEvent], reader: RivalReader, rules: EndRules
+    events: Sequence[MemoryEvent], reader: "FactStore", rules: EndRules
 ) -> tuple[MemoryEvent, ...]:
     """The events of an undo or a change of entities, in which a restored value beside a newer value is unresolved."""
     undone = [event for event in events if isinstance(event, RestoringEvent)]
@@ -530,42 +459,41 @@ async def mark_unresolved(
         return tuple(events)
     needed = tuple({*newer, *(other for others in newer.values() for other in others)})
     facts = await reader.facts(needed)
-    lookups = EndLookups(facts=facts, subjects=await reader.subjects_of(needed))
-    values = dict(values_of((), lookups, rules))
+    values, rules = values_of((), facts, await reader.subjects_of(needed), rules)
     beside: dict[UUID, tuple[UUID, ...]] = {}
     for fact_id, others in newer.items():
-        rivals = tuple(
+        beside[fact_id] = tuple(
             other
             for other in others
             if (other not in restored or _is_open_again(restored[other]))
             and not (facts[fact_id].fact.valid_until or facts[other].fact.valid_until or facts[other].state.true_to)
+            and not _say_the_same(facts[fact_id].fact, facts[other].fact)
             and may_be_rivals(values[fact_id], values[other], rules)
         )
-        if rivals:
-            beside[fact_id] = rivals
-    return tuple(_marked(event, beside) if isinstance(event, RestoringEvent) else event for event in events)
+    marked: list[MemoryEvent] = []
+    for event in events:
+        if isinstance(event, RestoringEvent):
+            ends: list[MovedEnd] = []
+            reversals = list(event.reversals)
+            for place, reversal in enumerate(reversals):
+                rivals = beside.get(reversal.fact_id)
+                if rivals and reversal.before is not None and _is_open_again(reversal):
+                    fact_id, before = reversal.fact_id, reversal.before.model_copy(update={"unresolved": True})
+                    ends.append(MovedEnd(fact_id=fact_id, ender=fact_id, unresolved=True, beside=rivals))
+                    reversals[place] = reversal.model_copy(update={"before": before})
+            if ends:
+                update = {"reversals": tuple(reversals), "moved_ends": (*event.moved_ends, *ends)}
+                event = event.model_copy(update=update)  # noqa: PLW2901 -- the same event
+        marked.append(event)
+    return tuple(marked)
 
 
-R = TypeVar("R", bound=RestoringEvent)
+def _say_the_same(one: ExtractedFact, other: ExtractedFact) -> bool:
+    """Whether two facts say that one value holds, or that it does not."""
+    is_same = same_value(one, other) or one.content_hash == other.content_hash
+    return is_same and (one.action_hint == "retract") == (other.action_hint == "retract")
 
 
 def _is_open_again(reversal: Reversal) -> bool:
     before = reversal.before
     return before is not None and before.status == "active" and before.true_to is None
-
-
-def _marked(event: R, rivals: Mapping[UUID, tuple[UUID, ...]]) -> R:
-    """The event, with the reversals of facts that have `rivals` as unresolved."""
-    ends: list[MovedEnd] = []
-    reversals: list[Reversal] = []
-    for reversal in event.reversals:
-        fact_id, before = reversal.fact_id, reversal.before
-        if fact_id in rivals and before is not None and _is_open_again(reversal):
-            ends.append(MovedEnd(fact_id=fact_id, ender=fact_id, unresolved=True, beside=rivals[fact_id]))
-            unresolved = before.model_copy(update={"unresolved": True})
-            reversals.append(reversal.model_copy(update={"before": unresolved}))
-        else:
-            reversals.append(reversal)
-    if not ends:
-        return event
-    return event.model_copy(update={"reversals": tuple(reversals), "moved_ends": (*event.moved_ends, *ends)})

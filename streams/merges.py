@@ -11,9 +11,7 @@ from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Authority, Candidate, ExtractedFact, NewFact, ranked_categories
 from mnemolog.schemas.stored import StoredFact
 
-_OF_FACT: Final = tuple(
-    name for name in Candidate.model_fields if name in {*ExtractedFact.model_fields, "content_hash"}
-)
+_OF_FACT: Final = Candidate.model_fields.keys() & {*ExtractedFact.model_fields, "content_hash"}
 
 
 def known_candidate(fact: ExtractedFact, **fields: Any) -> Candidate:

@@ -13,21 +13,7 @@ from mnemolog.schemas.entities import ENTITY_TYPES, EntityType, SummaryLanguage
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import (
     BACKGROUND_FIELDS,
-    CALL_TOKENS,
-    CALL_TURNS,
-    CONFIRM_BELOW,
-    CONVERSATION_AGE,
-    CONVERSATION_MESSAGES,
-    CONVERSATION_TOKENS,
-    HIGH_RISK,
-    KNOWN_ENTITIES,
-    KNOWN_FACTS,
-    KNOWN_TIMEOUT,
-    KNOWN_TOKENS,
-    RESEND_WINDOW,
-    SUMMARY_CHANGES,
     SUMMARY_FIELDS,
-    SUMMARY_TOKENS,
     CallLinger,
     CallTokens,
     CallTurns,
@@ -41,6 +27,7 @@ from mnemolog.schemas.turn import ShownAge, ShownCount, ShownTimeout, ShownToken
 ProviderName = Literal["offline", "openai"]
 
 
+RULES: Final = EffectivePolicy()
 _READ_BY_MODELS: Final = ("known_entities", "known_facts")
 """What the offline rules are not shown."""
 
@@ -209,17 +196,18 @@ class StreamsSettings(PostgresSettings):
         default="standard", description="first confidence of a fact: by how it was stated, or .40 for all (`cautious`)"
     )
     confirm_below: Fraction = Field(
-        default=CONFIRM_BELOW,
+        default=RULES.confirm_below,
         description="confidence below which no statement overwrites a high-risk fact or denies a fact of this "
         "confidence, and from which no single one denies a high-risk fact",
     )
     resend_window: float = Field(
-        default=RESEND_WINDOW,
+        default=RULES.resend_window,
         ge=0,
         description="seconds within which a speaker who says the same once more confirms nothing",
     )
     high_risk: tuple[Slot, ...] = Field(
-        default=HIGH_RISK, description="categories and keys whose overwrite waits for a confirmation (a JSON list)"
+        default=RULES.high_risk,
+        description="categories and keys whose overwrite waits for a confirmation (a JSON list)",
     )
     single_valued_keys: tuple[Slot, ...] = Field(
         default=(), description="keys that hold one value at a time (a JSON list), besides the known ones"
@@ -232,37 +220,38 @@ class StreamsSettings(PostgresSettings):
     )
 
     conversation_messages: ShownCount = Field(
-        default=CONVERSATION_MESSAGES, description="messages before a turn that its extraction is shown at the most"
+        default=RULES.conversation_messages,
+        description="messages before a turn that its extraction is shown at the most",
     )
     conversation_tokens: ShownTokens = Field(
-        default=CONVERSATION_TOKENS,
+        default=RULES.conversation_tokens,
         description="estimated tokens that these may have; of a longer one the end is shown",
     )
     conversation_age: ShownAge = Field(
-        default=CONVERSATION_AGE, description="seconds before the turn since when such a message was said"
+        default=RULES.conversation_age, description="seconds before the turn since when such a message was said"
     )
     known_entities: ShownCount = Field(
-        default=KNOWN_ENTITIES,
+        default=RULES.known_entities,
         description="known entities that an extraction is told the names of at the most, those that the turn names "
         "first; with 0 none. The offline rules read none",
     )
     known_facts: ShownCount = Field(
-        default=KNOWN_FACTS,
+        default=RULES.known_facts,
         description="known facts near the turn that its extraction is shown at the most, besides those of keys that "
         "hold one value; with 0 none. The offline rules read none",
     )
-    known_tokens: ShownTokens = Field(default=KNOWN_TOKENS, description="estimated tokens that these may have")
+    known_tokens: ShownTokens = Field(default=RULES.known_tokens, description="estimated tokens that these may have")
     known_timeout: ShownTimeout = Field(
-        default=KNOWN_TIMEOUT, description="seconds to wait for these, then an extraction goes on without"
+        default=RULES.known_timeout, description="seconds to wait for these, then an extraction goes on without"
     )
 
     call_turns: CallTurns = Field(
-        default=CALL_TURNS,
+        default=RULES.call_turns,
         description="waiting turns of one conversation that a call may ask about; with 1 each turn has its own call. "
         "The offline rules take one at a time",
     )
     call_tokens: CallTokens = Field(
-        default=CALL_TOKENS, description="estimated tokens that the messages of these turns may have together"
+        default=RULES.call_tokens, description="estimated tokens that the messages of these turns may have together"
     )
     call_linger: CallLinger = Field(
         default=0.0, description="seconds after its publication that a turn waits for others to share its call"
@@ -274,10 +263,11 @@ class StreamsSettings(PostgresSettings):
         "(`on_demand`), or also after so many changed facts (`after_changes`)",
     )
     summary_changes: SummaryChanges = Field(
-        default=SUMMARY_CHANGES, description="changed facts of an entity after which `after_changes` has it summarised"
+        default=RULES.summary_changes,
+        description="changed facts of an entity after which `after_changes` has it summarised",
     )
     summary_tokens: SummaryTokens = Field(
-        default=SUMMARY_TOKENS, description="estimated tokens that a summary may have"
+        default=RULES.summary_tokens, description="estimated tokens that a summary may have"
     )
     summary_language: SummaryLanguage = Field(
         default="facts", description="whether a summary is in the language of its facts or in English"

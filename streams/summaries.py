@@ -19,10 +19,9 @@ from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Decision, Step, answered_by
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import StoredEntity, SummaryFact, SummarySource
-from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, PublishCommand
-from mnemolog.streams.commands.entities import EntityContext
+from mnemolog.streams.commands.context import CommandContext, CommandRefusedError, PublishCommand, raise_for_faults
+from mnemolog.streams.commands.entities import entity_fault
 from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
-from mnemolog.streams.entities.resolver import EntityRegistry, NameContext
 from mnemolog.streams.llm.ask import ask, step_of, with_unused
 from mnemolog.streams.llm.ports import (
     PromptRefusedError,
@@ -123,8 +122,7 @@ class EntitySummariser:
             actor=envelope.actor,
         )
         known = await self.entities.entities([payload.entity_id])
-        names = NameContext(owner=envelope.owner, source_id=envelope.source_id, user_names=())
-        EntityContext(command=command, known=known, registry=EntityRegistry([]), names=names).require(payload.entity_id)
+        raise_for_faults([entity_fault(command, payload.entity_id, known)])
         return known[payload.entity_id]
 
 

@@ -13,16 +13,17 @@ from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.options import WHOLE_TENANT, Query, exit_for_ends, query_command, whole_turn_id
 from mnemolog.cli.output import (
-    ProgressBars,
+    print_json,
     print_labelled,
     print_line,
     print_result,
     print_text,
     program_name,
+    progress_bars,
     without_password,
 )
 from mnemolog.cli.runtime import call_client, cli_settings, discovered_settings, run_async
-from mnemolog.cli.show_decisions import show_status
+from mnemolog.cli.show import show_status
 from mnemolog.cli.tables import (
     Entry,
     ShortIds,
@@ -39,14 +40,9 @@ from mnemolog.cli.tables import (
 
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
-    from mnemolog.projections.queries.audit import Audit, FailedTurn
+    from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.results import Result
-    from mnemolog.projections.rebuild.rebuild import RebuildReport
-    from mnemolog.projections.rebuild.scope_indexes import IndexReport
-    from mnemolog.restore import RestoreReport
     from mnemolog.settings import Settings
-    from mnemolog.streams.kafka.admin import TopicState
-    from mnemolog.streams.kafka.dead_letters import StoredDeadLetter
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="how many at the most, the newest")]
 _DIGEST_CHARACTERS = 12
@@ -134,22 +130,17 @@ def dead_letters(
         partition, _, offset = place.partition("/")
         if not (partition.isdecimal() and offset.isdecimal()):
             raise typer.BadParameter(f"{show!r} is not a position: `mnemolog dead-letters` lists them")
-        letter = run_async(dead_letter(discovered_settings(), int(partition), int(offset)))
-        if letter is None:
+        stored = run_async(dead_letter(discovered_settings(), int(partition), int(offset)))
+        if stored is None:
             raise _refused(f"no dead letter is at {show}: perhaps it is older than the topic keeps them")
-        sys.stdout.buffer.write((letter.letter.value or b"") + b"\n")
+        sys.stdout.buffer.write((stored.letter.value or b"") + b"\n")
         sys.stdout.flush()
         return
     from mnemolog.admin import dead_letters as newest  # noqa: PLC0415 - loads the drivers
 
     found = run_async(newest(discovered_settings(), limit=limit))
-    print_result(found, show_dead_letters, as_json=as_json)
-
-
-def show_dead_letters(found: "Sequence[StoredDeadLetter]") -> None:
-    """The dead letters, and how to see and mend one."""
-    if not found:
-        print_text("no dead letters")
+    if as_json or not found:
+        print_result(found, lambda _: print_text("no dead letters"), as_json=as_json)
         return
     now = datetime.now(UTC)
     entries = []
@@ -178,18 +169,17 @@ def audit(*, as_json: options.AsJson = False) -> None:
     from mnemolog.admin import audit as audit_tables  # noqa: PLC0415 - loads the drivers
 
     report = run_async(audit_tables(discovered_settings()))
-    print_result({"ok": report.ok, "audit": report}, lambda _: show_audit(report), as_json=as_json)
+    if as_json:
+        print_json({"ok": report.ok, "audit": report})
+    else:
+        ended = sum(report.ends.values())
+        print_text(f"{counted(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight")
+        print_text(f"ends by status: {ends_by_status(report.ends)}")
+        for finding in report.findings:
+            print_text(f"{finding.severity}: {finding.what}: {finding.advice}")
+        print_text("audit passed" if report.ok else "audit failed")
     if not report.ok:
         raise typer.Exit(FAILED)
-
-
-def show_audit(report: "Audit") -> None:
-    ended = sum(report.ends.values())
-    print_text(f"{counted(report.accepted, 'turn')} accepted = {ended} ended + {report.in_flight} in flight")
-    print_text(f"ends by status: {ends_by_status(report.ends)}")
-    for finding in report.findings:
-        print_text(f"{finding.severity}: {finding.what}: {finding.advice}")
-    print_text("audit passed" if report.ok else "audit failed")
 
 
 def rebuild(
@@ -210,22 +200,19 @@ def rebuild(
     """
     from mnemolog.admin import rebuild as rebuild_tables  # noqa: PLC0415 - loads the drivers
 
-    with ProgressBars() as progress:
+    with progress_bars() as progress:
         work = rebuild_tables(discovered_settings(), source, verify_only=verify_only, on_progress=progress, full=full)
         report = run_async(work, interrupted=lambda: _REBUILD_STOPPED)
-    print_result({"equal": report.equal, "report": report}, lambda _: show_rebuild(report), as_json=as_json)
-    if not report.equal:
-        raise typer.Exit(FAILED)
-
-
-def show_rebuild(report: "RebuildReport") -> None:
-    """Show both digests of every table."""
     rows = []
     for one in report.tables:
         live, rebuilt = (digest[:_DIGEST_CHARACTERS] for digest in (one.live_digest, one.rebuilt_digest))
         found = "verified, kept" if one.kept else "equal" if one.equal else f"{counted(one.differing, 'row')} differ"
         rows.append((one.table, one.live_rows, live, one.rebuilt_rows, rebuilt, found))
-    print_table("live and rebuilt", ("table", "rows", "live", "rows", "rebuilt", ""), rows)
+    columns = ("table", "rows", "live", "rows", "rebuilt", "")
+    document = {"equal": report.equal, "report": report}
+    print_result(document, lambda _: print_table("live and rebuilt", columns, rows), as_json=as_json)
+    if not report.equal:
+        raise typer.Exit(FAILED)
 
 
 def restore_log(
@@ -239,35 +226,26 @@ def restore_log(
     """
     from mnemolog.restore import restore_log as restore  # noqa: PLC0415 - loads the drivers
 
-    with ProgressBars() as progress:
+    with progress_bars() as progress:
         report = run_async(restore(cli_settings(), verify_only=verify_only, on_progress=progress))
-    print_result(report, show_restore, as_json=as_json)
+    if as_json:
+        print_json(report)
+    elif not report.losses:
+        print_text("the log holds everything that the tables were built from")
+    else:
+        rows = []
+        for loss in report.losses:
+            offsets = "the same" if loss.same_offsets else "behind others"
+            rows.append((loss.partition, loss.log_end, loss.table_end, loss.missing, offsets))
+        print_table("lost commits", ("partition", "log ends", "tables end", "missing", "offsets"), rows)
+        done = f"{counted(report.missing, 'commit')} appended and compared"
+        print_text(done if report.appended else "nothing was appended")
+        if report.rebuilt is not None:
+            print_text("the tables were rebuilt from the log, because commits have other offsets than before")
+        elif not report.appended and not all(one.same_offsets for one in report.losses):
+            print_text("other commits were written after the loss: the tables will be rebuilt from the log")
     if report.losses and not report.appended:
         raise typer.Exit(FAILED)
-
-
-def show_restore(report: "RestoreReport") -> None:
-    """Show what each partition had lost, and what was done."""
-    if not report.losses:
-        print_text("the log holds everything that the tables were built from")
-        return
-    rows = [
-        (
-            loss.partition,
-            loss.log_end,
-            loss.table_end,
-            loss.missing,
-            "the same" if loss.same_offsets else "behind others",
-        )
-        for loss in report.losses
-    ]
-    print_table("lost commits", ("partition", "log ends", "tables end", "missing", "offsets"), rows)
-    done = f"{counted(report.missing, 'commit')} appended and compared" if report.appended else "nothing was appended"
-    print_text(done)
-    if report.rebuilt is not None:
-        print_text("the tables were rebuilt from the log, because commits have other offsets than before")
-    elif not report.appended and not all(loss.same_offsets for loss in report.losses):
-        print_text("other commits were written after the loss: the tables will be rebuilt from the log")
 
 
 def index_scopes(
@@ -283,22 +261,18 @@ def index_scopes(
     """
     from mnemolog.admin import index_scopes as make_indexes  # noqa: PLC0415 - loads the drivers
 
-    with ProgressBars() as progress:
+    with progress_bars() as progress:
         given = {} if least is None else {"least": least}
         report = run_async(make_indexes(discovered_settings(), on_progress=progress, **given))
-    print_result(report, show_indexed_scopes, as_json=as_json)
-
-
-def show_indexed_scopes(report: "IndexReport") -> None:
-    """Show each scope that has indexes of its own."""
+    if as_json:
+        print_json(report)
+        return
+    columns = ("user", "agent", "app", "run", "tenant", "facts")
     rows = [
         (*(cell(value or None) for value in (one.user_id, one.agent_id, one.app_id, one.run_id)), one.tenant, one.facts)
         for one in report.scopes
     ]
-    if rows:
-        print_table("indexed scopes", ("user", "agent", "app", "run", "tenant", "facts"), rows)
-    else:
-        print_text("no scope has enough facts")
+    print_table("indexed scopes", columns, rows) if rows else print_text("no scope has enough facts")
     print_text(f"{counted(report.made, 'index', 'indexes')} made, {report.dropped} dropped")
 
 
@@ -322,26 +296,16 @@ def topics(
     if create:
         run_async(create_topics(settings))
     states = run_async(topic_states(settings))
-    print_result(states, _show_topics, as_json=as_json)
+    entries = []
+    for state in states:
+        records = f"{counted(sum(state.end_offsets.values()), 'record')} in {counted(state.partitions, 'partition')}"
+        kept = f"kept {cell(state.retention) or 'for ever'}"
+        flow = f"from {', '.join(state.topic.producers)} to {', '.join(state.topic.consumers) or 'people'}"
+        missing = "missing: create it with `mnemolog topics --create`"
+        entries.append(Entry(state.name, records if state.partitions else missing, [kept, flow]))
+    print_result(states, lambda _: print_entries(counted(len(entries), "topic"), entries), as_json=as_json)
     if any(state.partitions == 0 for state in states):
         raise typer.Exit(FAILED)
-
-
-def _show_topics(states: "list[TopicState]") -> None:
-    entries = [
-        Entry(
-            state.name,
-            f"{counted(sum(state.end_offsets.values()), 'record')} in {counted(state.partitions, 'partition')}"
-            if state.partitions
-            else "missing: create it with `mnemolog topics --create`",
-            [
-                f"kept {cell(state.retention) or 'for ever'}",
-                f"from {', '.join(state.topic.producers)} to {', '.join(state.topic.consumers) or 'people'}",
-            ],
-        )
-        for state in states
-    ]
-    print_entries(counted(len(entries), "topic"), entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,8 +28,6 @@ from mnemolog.cli.output import print_text, read_input
 from mnemolog.cli.tables import ShortIds, cell, counted, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.projections.queries.results import Result
     from mnemolog.schemas.policy import Policy, StoredPolicies
@@ -55,12 +53,8 @@ def update_many(
     *, file: Annotated[str, typer.Argument(help="JSON lines: fact_id, text, perhaps key and value; - reads stdin")]
 ) -> Change:
     """Replace the texts of up to 100 facts from now on: of all or of none."""
-    edits = list(_edits(file))
-    return lambda client: client.update_many(edits)
-
-
-def _edits(file: str) -> "Iterator[dict[str, Any]]":
     content = read_input("JSON lines, each with a fact_id and a text") if file == "-" else Path(file).read_bytes()
+    edits = []
     for number, line in enumerate(content.splitlines(), start=1):
         if not line.strip():
             continue
@@ -70,7 +64,8 @@ def _edits(file: str) -> "Iterator[dict[str, Any]]":
             raise typer.BadParameter(f"line {number} is not valid JSON: {error}") from error
         if not isinstance(edit, dict):
             raise typer.BadParameter(f'line {number} is not a JSON object: write {{"fact_id": ..., "text": ...}}')
-        yield edit
+        edits.append(edit)
+    return lambda client: client.update_many(edits)
 
 
 @change_command()

@@ -1,34 +1,43 @@
-"""The demonstration: embedded servers and its steps, each by what any application would use."""
+"""The demonstration: embedded servers and its steps, each by what any application would use.
+
+What a step shows is a few lines of 80 columns, without ids.
+"""
 
 import asyncio
 import io
 import shlex
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+import textwrap
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
+from rich.text import Text
 
 from mnemolog.admin import Source, audit, rebuild
 from mnemolog.all_in_one import StopRequested, cancel_on_stop, run_all_in_one
-from mnemolog.cli import demo_results as results
 from mnemolog.cli.errors import INTERRUPTED
-from mnemolog.cli.output import ProgressBars, print_json, program_name
+from mnemolog.cli.output import print_json, program_name, progress_bars, stdout, without_control_characters
 from mnemolog.cli.runtime import stop_on_signals
 from mnemolog.cli.servers import StartSteps
+from mnemolog.cli.show import relation_words
+from mnemolog.cli.tables import counted
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.discovery import ServerAddresses
 from mnemolog.client.turn_files import TurnFilePublisher
 from mnemolog.errors import MnemologError
 from mnemolog.logs import configure_logs
+from mnemolog.projections.queries.diff import CHANGE_KINDS
+from mnemolog.projections.queries.facts import PROFILE_SECTIONS
 from mnemolog.projections.queries.pending import PendingFact
-from mnemolog.projections.queries.results import FactChange, Result
+from mnemolog.projections.queries.results import Result
 from mnemolog.settings import Settings, load_settings
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
@@ -37,8 +46,10 @@ from mnemolog.texts import OFFLINE_NOTICE
 LAST_DAY: Final = date(2026, 3, 7)  # of the conversation
 END_TIMEOUT_SECONDS: Final = 60.0  # for one turn or command
 QUESTION: Final = "Where does Mira live?"
-
-T = TypeVar("T")
+COLUMNS: Final = 80
+FACTS_OF_A_PERSON: Final = 3
+CHANGES: Final = 8
+EXCERPT_CHARACTERS: Final = 70
 
 
 class DemoError(MnemologError):
@@ -46,7 +57,7 @@ class DemoError(MnemologError):
 
 
 class Demo:
-    """The steps, one after another; each writes a heading and what it shows, or one JSON line."""
+    """The steps, one after another; each writes a heading and what it shows, or lines of JSON."""
 
     def __init__(self, settings: Settings, servers: ServerAddresses, *, as_json: bool) -> None:
         self._servers = servers
@@ -57,78 +68,112 @@ class Demo:
 
     async def run(self) -> None:
         async with AsyncMemoryClient(settings=self._settings) as client:
-            self._heading("Kafka, Postgres and all stages run", "as `mnemolog up` runs them")
-            notices = [OFFLINE_NOTICE] if self._settings.provider == "offline" else []
-            self._show(lambda _: results.print_lines(*notices), self._servers)
-            turns = await self._publish()
-            memories = await self._wait_for_facts(client, turns)
-            replaced = [one.fact_id for one in memories if one.event == "fact_replaced" and one.fact_id]
-            _check(bool(replaced), "no fact was replaced")
-            history = await client.history(replaced[0])
-            self._heading("A fact is replaced", "what was true stays known, with its time")
-            self._show(results.show_versions, history)
+            self.heading("Kafka, Postgres and all stages run", "as `mnemolog up` runs them")
+            self.show(self._servers, *([OFFLINE_NOTICE] if self._settings.provider == "offline" else []))
+            replaced = await self._turns_become_facts(client)
+            self.heading("A fact is replaced", "what was true stays known, with its time")
+            history = await client.history(replaced)
+            ends = [f" to {fact.true_to:%Y-%m-%d}" if fact.true_to else "" for fact in history.versions]
+            self.show(
+                history,
+                *(
+                    f"{fact.text}  ({fact.status}, true from {fact.true_from:%Y-%m-%d}{end})"
+                    for fact, end in zip(history.versions, ends, strict=True)
+                ),
+            )
             found = await client.search(QUESTION, user_id="mira", limit=3)
             _check(bool(found.hits), f"nothing was found for {QUESTION!r}")
-            self._heading(f'A search: "{QUESTION}"', "by meaning and by words; what is no longer true is not found")
-            self._show(results.show_hits, found)
+            self.heading(f'A search: "{QUESTION}"', "by meaning and by words; what is no longer true is not found")
+            self.show(found, *(f"{hit.score.total:.2f}  {hit.fact.text}" for hit in found.hits))
             await self._confirm_pending(client)
-            await self._undo_and_reinstate(client, replaced[0])
+            await self._undo_and_reinstate(client, replaced)
             today = self._began.replace(hour=0, minute=0, second=0, microsecond=0)
             changes = await client.diff(today, self._began + timedelta(days=1), user_id="jonas")
-            self._heading("What changed today in what is known of Jonas", "")
-            self._show(results.show_changes, changes)
+            self.heading("What changed today in what is known of Jonas", "")
+            lines = []
+            for kind in CHANGE_KINDS:
+                for one in getattr(changes, kind) if kind != "added" else ():
+                    known = " ".join(old.text for old in one.old) if kind == "replaced" else ""
+                    lines.append(f"{kind}: {one.text}{f'  (before: {known})' if known else ''}")
+            self.show(changes, *lines[:CHANGES], f"and {counted(len(changes.added), 'fact')} added")
             await self._dead_letter()
-            self._heading("The profile of Mira", "made of what is believed of her")
-            self._show(results.show_profile, await client.profile(user_id="mira"))
+            profile = await client.profile(user_id="mira")
+            self.heading("The profile of Mira", "made of what is believed of her")
+            lines = []
+            for section in PROFILE_SECTIONS:
+                if section != "recent_changes" and (entries := getattr(profile, section)):
+                    lines += [f"{_plain(section)}:", *(f"  {entry.get('text')}" for entry in entries)]
+            self.show(profile, *lines)
             await self._entities(client)
-        await self._rebuild("kafka")
-        await self._rebuild("table")
-        report = await audit(self._settings)
-        self._heading("Audit", "from the tables alone: no turn is lost, none is counted twice")
-        self._show(results.show_audit, report)
-        _check(report.ok, "the audit found errors")
+        await self._rebuild("kafka", "Kafka")
+        await self._rebuild("table", "the table of commits")
+        books = await audit(self._settings)
+        self.heading("Audit", "from the tables alone: no turn is lost, none is counted twice")
+        sum_of = f"{sum(books.ends.values())} ended + {books.in_flight} in flight"
+        passed = "the audit passed" if books.ok else "the audit failed"
+        self.show(books, f"{counted(books.accepted, 'turn')} accepted = {sum_of}: {passed}")
+        _check(books.ok, "the audit found errors")
 
-    async def _publish(self) -> list[Result]:
+    async def _turns_become_facts(self, client: AsyncMemoryClient) -> UUID:
+        """Publish the conversation and wait for all ends; a fact that replaced another one."""
         records = list(shifted_records(self._began.date() - timedelta(days=1)))
         file = TurnFilePublisher(self._settings, raw=True, progress=lambda *_: None)
         turns = await file.publish(io.BytesIO(b"\n".join(records)))
         _check(len(turns) == len(records), f"{len(turns)} of {len(records)} records were acknowledged")
-        self._heading("A week of three people is published", "a turn is safe once the broker has acknowledged it")
-        self._show(results.show_published, file.report)
-        return turns
-
-    async def _wait_for_facts(self, client: AsyncMemoryClient, turns: list[Result]) -> list[FactChange]:
-        self._heading("Turns become facts", "each turn has exactly one end")
-        ends: list[tuple[str | None, Result]] = []
+        self.heading("A week of three people is published", "a turn is safe once the broker has acknowledged it")
+        sent = file.report
+        self.show(sent, f"{counted(sent.read, 'record')} sent, {sent.acknowledged} acknowledged")
+        self.heading("Turns become facts", "each turn has exactly one end")
+        ends: Counter[str] = Counter()
+        texts: dict[str, list[str]] = defaultdict(list)
+        replaced: list[UUID] = []
         for turn in turns:
             end = await client.wait(turn.turn_id, timeout=END_TIMEOUT_SECONDS, user_id=turn.user_id, tenant=turn.tenant)
-            ends.append((turn.user_id, end))
-            self._show(lambda _: None, end)
+            ends[end.status] += 1
+            if turn.user_id:
+                texts[turn.user_id] += [one.text or "" for one in end.changes]
+            replaced += [one.fact_id for one in end.changes if one.event == "fact_replaced" and one.fact_id]
+            self.show(end)
+        _check(any(texts.values()), "no turn became a fact")
         if not self._as_json:
-            results.show_ends(ends)
-        memories = [memory for _, end in ends for memory in end.changes]
-        _check(bool(memories), "no turn became a fact")
-        return memories
+            print_lines(
+                f"{counted(ends['facts'], 'turn')} became facts, {ends['no_facts']} had nothing to keep, "
+                f"{ends['failed']} was no valid record"
+            )
+            for person, own in sorted(texts.items()):
+                more = [f"  and {len(own) - FACTS_OF_A_PERSON} more"] if len(own) > FACTS_OF_A_PERSON else []
+                print_lines(f"{person}:", *(f"  {text}" for text in own[:FACTS_OF_A_PERSON]), *more)
+        _check(bool(replaced), "no fact was replaced")
+        return replaced[0]
 
     async def _confirm_pending(self, client: AsyncMemoryClient) -> None:
         pending = [one for one in await client.pending(user_id="priya") if isinstance(one, PendingFact)]
         _check(bool(pending), "no change is pending")
-        self._heading("A risky change waits, and is confirmed", "one denial does not end a sure fact: Priya is asked")
-        self._show(lambda held: results.show_held(held[0]), pending)
-        command = await client.confirm(pending[0].fact.fact_id, user_id="priya", actor="Priya")
-        self._show(results.show_command, await self._wait_until_done(client, command, "priya"))
+        self.heading("A risky change waits, and is confirmed", "one denial does not end a sure fact: Priya is asked")
+        held = pending[0]
+        known = ", ".join(one.text for one in held.challenged)
+        self.show(pending, f'"{held.fact.excerpt}"', f"known: {known}", f"held back: {held.reason}")
+        command = await client.confirm(held.fact.fact_id, user_id="priya", actor="Priya")
+        end = await self._wait_until_done(client, command, "priya")
+        self.show(end, *(f"{_plain(one.event)}: {one.text}" for one in end.changes))
 
     async def _undo_and_reinstate(self, client: AsyncMemoryClient, fact_id: UUID) -> None:
         explained = await client.explain(fact_id)
-        self._heading("A decision is explained, undone, and the undo undone", "each is a commit in the log")
-        self._show(results.show_explanation, explained)
-        user_id = explained.fact.user_id
-        source_id = explained.fact.source_id
+        fact, decision = explained.fact, explained.decision
+        self.heading("A decision is explained, undone, and the undo undone", "each is a commit in the log")
+        self.show(
+            explained,
+            f'{fact.speaker or "it"} said: "{fact.excerpt}"',
+            f"decided: {_plain(decision.event)}, because {decision.reason}",
+        )
+        source_id = fact.source_id
         for what in ("undone", "undo undone"):
-            undo = await client.undo(turn_id=source_id, user_id=user_id)
-            self._show(lambda _: None, await self._wait_until_done(client, undo, user_id))
+            undo = await client.undo(turn_id=source_id, user_id=fact.user_id)
+            self.show(await self._wait_until_done(client, undo, fact.user_id))
             if not self._as_json:
-                results.show_believed(what, await client.history(fact_id))
+                versions = (await client.history(fact_id)).versions
+                active = [one.text for one in versions if one.status == "active"]
+                print_lines(f"{what}: {' '.join(active) or 'nothing'} is believed")
             source_id = undo.turn_id
 
     async def _wait_until_done(self, client: AsyncMemoryClient, command: Result, user_id: str | None) -> Result:
@@ -146,40 +191,68 @@ class Demo:
                 letter = DeadLetter.from_record(await consumer.getone())
         finally:
             await consumer.stop()
-        self._heading("A record that is no turn", "it is kept in the topic dead_letters, with its bytes and the reason")
-        self._show(results.show_dead_letter, letter)
+        self.heading("A record that is no turn", "it is kept in the topic dead_letters, with its bytes and the reason")
+        record = (letter.value or b"").decode(errors="replace")
+        self.show(letter, f"{record[:EXCERPT_CHARACTERS]} ...", f"refused: {letter.detail}")
 
     async def _entities(self, client: AsyncMemoryClient) -> None:
-        self._heading("Whom and what Jonas names", "one entity by all its names; two of one name stay two")
-        self._show(results.show_entities, await client.entities.list(user_id="jonas"))
+        entities = await client.entities.list(user_id="jonas")
+        self.heading("Whom and what Jonas names", "one entity by all its names; two of one name stay two")
+        lines = []
+        for entity in entities:
+            also = f" (also {', '.join(entity.aliases)})" if entity.aliases else ""
+            kind = "the user" if entity.is_user else entity.type
+            lines.append(f"{entity.name}{also}: {kind}, in {counted(entity.facts, 'fact')}")
+        self.show(entities, *lines)
         wife = await client.entities.get("my wife", user_id="jonas")
-        self._heading('Who is "my wife"?', "`mnemolog entity`; facts name her in one way or another")
-        self._show(results.show_entity, wife)
+        self.heading('Who is "my wife"?', "`mnemolog entity`; facts name her in one way or another")
+        names = " = ".join(name.name for name in wife.names)
+        self.show(wife, f"{names}, in:", *(f"  {linked.fact.text}" for linked in wife.facts))
         _check(bool(wife.facts), "no fact names her")
         relations = await client.entities.relations(user_id="jonas", all_versions=True)
-        self._heading("What they are to each other", "relations hold as long as the facts that say so")
-        self._show(results.show_relations, relations)
+        self.heading("What they are to each other", "relations hold as long as the facts that say so")
+        ends = [f"  (until {one.until:%Y-%m-%d})" if one.until else "" for one in relations]
+        self.show(relations, *(f"{relation_words(one)}{end}" for one, end in zip(relations, ends, strict=True)))
         _check(any(not one.is_active for one in relations), "no relation has ended")
         graph = await client.entities.graph(user_id="jonas")
-        self._heading("The same as a diagram", "`mnemolog graph`, for any viewer of Mermaid")
-        self._show(results.show_graph, graph)
+        self.heading("The same as a diagram", "`mnemolog graph`, for any viewer of Mermaid")
+        self.show(graph, *graph.mermaid.splitlines())
 
-    async def _rebuild(self, source: Source) -> None:
-        with ProgressBars() as progress:
+    async def _rebuild(self, source: Source, origin: str) -> None:
+        with progress_bars() as progress:
             report = await rebuild(self._settings, source, verify_only=False, on_progress=progress)
-        origin = "Kafka" if source == "kafka" else "the table of commits"
-        self._heading(f"All tables are rebuilt from {origin}", "without a model; then rows are compared by digests")
-        self._show(results.show_rebuild, report)
+        self.heading(f"All tables are rebuilt from {origin}", "without a model; then rows are compared by digests")
+        tables, rows = counted(len(report.tables), "table"), sum(one.rebuilt_rows for one in report.tables)
+        equal = "all digests are equal" if report.equal else "digests differ"
+        self.show(report, f"{tables}, {counted(rows, 'row')}: {equal}")
         _check(report.equal, "the rebuilt tables differ from the live ones")
 
-    def _heading(self, what: str, why: str) -> None:
+    def heading(self, what: str, why: str) -> None:
+        """Begin the next step."""
         self._step += 1
         if not self._as_json:
-            results.show_heading(self._step, what, why)
+            print_lines("")
+            print_lines(f"{self._step}. {what}", indent=0, style="bold cyan")
+            if why:
+                print_lines(why, style="dim")
 
-    def _show(self, show_result: Callable[[T], None], result: T) -> None:
-        """Show a result in a few lines, or as one line of JSON."""
-        print_json({"step": self._step, "result": result}) if self._as_json else show_result(result)
+    def show(self, result: object, *lines: str) -> None:
+        """Show a result by these lines, or as one line of JSON."""
+        print_json({"step": self._step, "result": result}) if self._as_json else print_lines(*lines)
+
+
+def print_lines(*lines: str, indent: int = 2, style: str = "") -> None:
+    """Write lines within 80 columns, indented by this and by the spaces that they begin with."""
+    out = stdout()
+    for line in lines:
+        text = without_control_characters(line)
+        space = " " * (indent + len(text) - len(text.lstrip(" ")))
+        text = textwrap.fill(text.lstrip(" "), COLUMNS, initial_indent=space, subsequent_indent=space)
+        out.print(Text(text, style=style), soft_wrap=True)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def shifted_records(last_day: date) -> Iterator[bytes]:
@@ -217,15 +290,15 @@ async def run_demo(keep: Path | None, *, as_json: bool) -> int:
     if as_json:
         return 0
     mnemolog = program_name()
-    results.print_lines("", "Done. What to do next:", indent=0)
+    print_lines("", "Done. What to do next:", indent=0)
     if keep:
-        results.print_lines("run it over the data of this conversation, and see what to type there:")
-        results.print_lines(f"{mnemolog} up --data {shlex.quote(str(keep))}", indent=4)
+        print_lines("run it over the data of this conversation, and see what to type there:")
+        print_lines(f"{mnemolog} up --data {shlex.quote(str(keep))}", indent=4)
     else:
-        results.print_lines("run it over data of your own, and see what to type there:")
-        results.print_lines(f"{mnemolog} up", indent=4)
-        results.print_lines("show this again and keep its data, to look at it closely:")
-        results.print_lines(f"{mnemolog} demo --keep demo-data", indent=4)
+        print_lines("run it over data of your own, and see what to type there:")
+        print_lines(f"{mnemolog} up", indent=4)
+        print_lines("show this again and keep its data, to look at it closely:")
+        print_lines(f"{mnemolog} demo --keep demo-data", indent=4)
     return 0
 
 

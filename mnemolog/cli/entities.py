@@ -1,29 +1,32 @@
 """Commands that show whom and what facts name, and change what they are called."""
 
-from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from mnemolog.cli import show_facts
-from mnemolog.cli.options import Change, CliCommand, Query, change_command, id_option, query_command, time_option
+from mnemolog.cli import show
+from mnemolog.cli.options import (
+    BelievedAt,
+    Change,
+    CliCommand,
+    Limit,
+    Query,
+    TrueAt,
+    change_command,
+    id_option,
+    query_command,
+)
 
 _NAMED: Final = 'one of its names, what it is ("my wife"), or the first characters of its id'
-BelievedAt = Annotated[datetime | None, time_option("what was known at this time", "--believed")]
-TrueAt = Annotated[
-    datetime | None, time_option("what was true at this time; the same as --believed unless given", "--true")
-]
 Named = Annotated[str, typer.Argument(metavar="ENTITY", help=_NAMED)]
 
 
-@query_command(show_facts.show_entities)
+@query_command(show.show_entities)
 def entities(
     *,
     kind: Annotated[str | None, typer.Option("--type", help="only of this type, such as person or place")] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")
-    ] = None,
+    limit: Limit = None,
 ) -> Query:
     """List the people, places and things that facts name, with their names."""
     return lambda client: client.entities.list(type=kind, limit=limit)
@@ -45,7 +48,7 @@ entity = typer.Typer(
 
 
 @entity.command("show", cls=CliCommand, epilog='Example: mnemolog entity "my wife" --user alice')
-@query_command(show_facts.show_entity)
+@query_command(show.show_entity)
 def show_entity(
     *,
     name: Annotated[str, typer.Argument(help=_NAMED)],
@@ -123,7 +126,7 @@ def summarise_entity(*, name: Named) -> Change:
     return lambda client: client.entities.summarise(name)
 
 
-@query_command(show_facts.show_relations)
+@query_command(show.show_relations)
 def relations(
     *,
     name: Annotated[str | None, typer.Argument(help=f"whose relations: {_NAMED}")] = None,
@@ -140,7 +143,7 @@ def relations(
     )
 
 
-@query_command(show_facts.show_neighbours)
+@query_command(show.show_neighbours)
 def neighbours(
     *,
     name: Annotated[str, typer.Argument(help=_NAMED)],
@@ -152,7 +155,7 @@ def neighbours(
     return lambda client: client.entities.neighbours(name, hops=hops, believed_at=believed_at, true_at=true_at)
 
 
-@query_command(show_facts.show_who)
+@query_command(show.show_who)
 def who(
     *,
     name: Annotated[str, typer.Argument(help='what somebody is: "my wife", "my dog", "Ana\'s boss"')],
@@ -163,7 +166,7 @@ def who(
     return lambda client: client.entities.who(name, believed_at=believed_at, true_at=true_at)
 
 
-@query_command(show_facts.show_graph)
+@query_command(show.show_graph)
 def graph(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="include relations that hold no longer")] = False,

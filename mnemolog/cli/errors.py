@@ -21,12 +21,10 @@ class ExitStatus(NamedTuple):
     advice: str | None = None
 
 
-# By qualified name, so that a command need not import every driver to tell their errors apart.
+# An error has the status of its nearest base here. By qualified name, so that no command imports drivers to compare.
 EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "mnemolog.errors.SettingsError": ExitStatus(USAGE),
     "mnemolog.schemas.errors.InvalidArgumentError": ExitStatus(USAGE),
-    "mnemolog.errors.InvalidTurnError": ExitStatus(USAGE),
-    "mnemolog.errors.InvalidCommandError": ExitStatus(USAGE),
     "mnemolog.errors.UnknownArgumentError": ExitStatus(USAGE),
     "mnemolog.errors.ServerUnavailableError": ExitStatus(UNAVAILABLE),
     "mnemolog.errors.PublishError": ExitStatus(UNAVAILABLE),
@@ -34,11 +32,8 @@ EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "mnemolog.errors.MissingExtraError": ExitStatus(USAGE),
     "mnemolog.errors.ServerFailedError": ExitStatus(UNAVAILABLE),
     "mnemolog.errors.JarsUnavailableError": ExitStatus(UNAVAILABLE),
-    "mnemolog.errors.EmbeddedError": ExitStatus(FAILED),
-    "mnemolog.projections.errors.QueryError": ExitStatus(USAGE),
     "mnemolog.projections.errors.LogUnreadableError": ExitStatus(UNAVAILABLE),
     "mnemolog.projections.errors.SchemaMissingError": ExitStatus(USAGE),
-    "mnemolog.projections.errors.ProjectionError": ExitStatus(FAILED),
     "mnemolog.streams.errors.StartRefused": ExitStatus(USAGE),
     "mnemolog.streams.llm.ports.ProviderConfigurationError": ExitStatus(USAGE),
     "aiokafka.errors.KafkaError": ExitStatus(UNAVAILABLE, _SERVERS_ADVICE),

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.output import NOTHING_CHANGED, print_result
 from mnemolog.cli.runtime import call_client
-from mnemolog.cli.show_decisions import show_results
+from mnemolog.cli.show import show_results
 from mnemolog.cli.tables import ShortIds, shown_ids
 
 if TYPE_CHECKING:
@@ -140,6 +140,33 @@ def time_option(meaning: str, *flags: str) -> Any:
     return typer.Option(*flags, parser=parse_time, metavar="TIME", help=meaning)
 
 
+def show_answer(
+    call: Query,
+    show: Callable[[Any, ShortIds], None],
+    *,
+    tenant: str | None,
+    as_json: bool,
+    full_ids: bool,
+    interrupted: Callable[[], str] = lambda: NOTHING_CHANGED,
+) -> Any:
+    """Call a client and show its answer, in which ids are as short as they are unique now; returns the answer."""
+
+    async def work(client: "AsyncMemoryClient") -> tuple[Any, ShortIds]:
+        answer = await call(client)
+        return answer, await shown_ids(client, answer, whole=as_json or full_ids)
+
+    answer, ids = call_client(work, tenant=tenant, interrupted=interrupted)
+    print_result(answer, lambda _: show(answer, ids), as_json=as_json)
+    return answer
+
+
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")]
+BelievedAt = Annotated[datetime | None, time_option("what was known at this time", "--believed")]
+TrueAt = Annotated[
+    datetime | None, time_option("what was true at this time; the same as --believed unless given", "--true")
+]
+
+
 def query_command(
     show: Callable[[Any, ShortIds], None],
     *,
@@ -151,12 +178,7 @@ def query_command(
     """
 
     def execute(query: Query, *, tenant: str | None, as_json: bool, full_ids: bool, **ids: Any) -> None:
-        async def work(client: "AsyncMemoryClient") -> tuple[Any, ShortIds]:
-            result = await query(client.scope(**ids))
-            return result, await shown_ids(client, result, whole=as_json or full_ids)
-
-        result, shown = call_client(work, tenant=tenant)
-        print_result(result, lambda _: show(result, shown), as_json=as_json)
+        show_answer(lambda client: query(client.scope(**ids)), show, tenant=tenant, as_json=as_json, full_ids=full_ids)
 
     return with_options(execute, {**scope, **OUTPUT_OPTIONS})
 
@@ -172,16 +194,21 @@ def change_command(scope: AddedOptions = EXACT_SCOPE) -> Callable[[Callable[...,
     ) -> None:
         sent: list[Result] = []
 
-        async def work(client: "AsyncMemoryClient") -> tuple[list[Any], ShortIds]:
+        async def publish(client: "AsyncMemoryClient") -> "Result | list[Result]":
             published = await change(client.scope(actor=actor, **ids))
             sent.extend(published.parts or [published])
             ends = [await client.wait(one, timeout=wait) if wait and not one.success else one for one in sent]
-            return ends, await shown_ids(client, ends, whole=as_json or full_ids)
+            return ends[0] if len(ends) == 1 else ends
 
-        ends, shown = call_client(work, tenant=tenant, interrupted=lambda: state_of_sent(sent))
-        document = ends[0] if len(ends) == 1 else ends
-        print_result(document, lambda _: show_results(ends, shown), as_json=as_json)
-        exit_for_ends(ends)
+        end = show_answer(
+            publish,
+            show_results,
+            tenant=tenant,
+            as_json=as_json,
+            full_ids=full_ids,
+            interrupted=lambda: state_of_sent(sent),
+        )
+        exit_for_ends(end if isinstance(end, list) else [end])
 
     own = {"actor": (Actor, None), "wait": (WaitByDefault, WAIT_SECONDS)}
     return with_options(execute, {**scope, **own, **OUTPUT_OPTIONS})

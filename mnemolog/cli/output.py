@@ -5,11 +5,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
@@ -30,20 +31,16 @@ def prepare_streams() -> None:
 
     Where the locale is C or POSIX by its variables, they are ASCII: Python takes UTF-8 there, the terminal may not.
     """
-    encoding = "ascii" if _is_plain_locale() else None
+    # Python itself sets LC_CTYPE to C.UTF-8 where LANG is C.
+    characters = os.environ.get("LC_CTYPE", "C.UTF-8")
+    if everything := os.environ.get("LC_ALL"):
+        is_plain = everything in _PLAIN_LOCALES
+    else:
+        is_plain = os.environ.get("LANG") in _PLAIN_LOCALES and characters in {*_PLAIN_LOCALES, "C.UTF-8"}
+    encoding = "ascii" if is_plain and not {"PYTHONIOENCODING", "PYTHONUTF8"} & os.environ.keys() else None
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
-
-
-def _is_plain_locale() -> bool:
-    if "PYTHONIOENCODING" in os.environ or "PYTHONUTF8" in os.environ:
-        return False
-    if everything := os.environ.get("LC_ALL"):
-        return everything in _PLAIN_LOCALES
-    # Python itself sets LC_CTYPE to C.UTF-8 where LANG is C.
-    characters = os.environ.get("LC_CTYPE", "C.UTF-8")
-    return os.environ.get("LANG") in _PLAIN_LOCALES and characters in {*_PLAIN_LOCALES, "C.UTF-8"}
 
 
 def _console(*, stderr: bool) -> Console:
@@ -169,34 +166,24 @@ class _RateColumn(ProgressColumn):
         return Text("" if speed is None else f"{speed:.0f}/s")
 
 
-class ProgressBars:
-    """Progress bars on stderr, one for each step, with rate and time left; gone after `close`."""
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Progress bars on stderr, one for each step, with rate and time left: call it with step, done and total."""
+    console = stderr()
+    tasks: dict[str, TaskID] = {}
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        _RateColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bars:
 
-    def __init__(self) -> None:
-        console = stderr()
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            _RateColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._tasks: dict[str, TaskID] = {}
+        def show(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(step, total=total, completed=done)
+            bars.update(tasks[step], completed=done, total=total)
 
-    def __call__(self, step: str, done: int, total: int) -> None:
-        """Show that `done` of `total` are done."""
-        if step not in self._tasks:
-            self._tasks[step] = self._bars.add_task(step, total=total, completed=done)
-        self._bars.update(self._tasks[step], completed=done, total=total)
-
-    def close(self) -> None:
-        self._bars.stop()
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        yield show

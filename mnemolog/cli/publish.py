@@ -12,20 +12,28 @@ import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.options import EXACT_SCOPE, OUTPUT_OPTIONS, WAIT_OPTION, exit_for_ends, time_option, with_options
+from mnemolog.cli.options import (
+    EXACT_SCOPE,
+    OUTPUT_OPTIONS,
+    WAIT_OPTION,
+    exit_for_ends,
+    show_answer,
+    time_option,
+    with_options,
+)
 from mnemolog.cli.output import (
     NOTHING_CHANGED,
-    ProgressBars,
     announce_input,
     print_line,
     print_note,
     print_result,
     program_name,
+    progress_bars,
     read_input,
 )
-from mnemolog.cli.runtime import call_client, discovered_settings, run_async
-from mnemolog.cli.show_decisions import show_status
-from mnemolog.cli.tables import WHOLE_IDS, ShortIds, counted, ends_by_status, shown_ids, turn_options
+from mnemolog.cli.runtime import discovered_settings, run_async
+from mnemolog.cli.show import show_status
+from mnemolog.cli.tables import ShortIds, counted, ends_by_status, turn_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +65,7 @@ def publish(
         from mnemolog.client.turn_files import TurnFilePublisher  # noqa: PLC0415 - loads the drivers
 
         nonlocal report
-        with ProgressBars() as progress:
+        with progress_bars() as progress:
             turns = TurnFilePublisher(discovered_settings(), raw=raw, progress=progress)
             report = turns.report
             published = await turns.publish(stream)
@@ -112,30 +120,27 @@ def publish_text(
     text, arguments = turn
     sent: list[Result] = []
 
-    async def work(client: "AsyncMemoryClient") -> "tuple[Result, ShortIds]":
+    async def work(client: "AsyncMemoryClient") -> "Result":
         bound = client.scope(**ids)
         sent.append(await bound.add(text, **arguments))
-        if not wait:
-            return sent[0], WHOLE_IDS
-        end = await bound.wait(sent[0], timeout=wait)
-        return end, await shown_ids(client, end, whole=as_json or full_ids)
+        return await bound.wait(sent[0], timeout=wait) if wait else sent[0]
 
     def state_left_behind() -> str:
         if not sent:
             return NOTHING_CHANGED
         return f"turn {sent[0].turn_id} was published and will be processed; `mnemolog status {sent[0].turn_id}` tells"
 
-    end, shown = call_client(work, tenant=ids["tenant"], interrupted=state_left_behind)
-    print_result(end, lambda _: _show_added(end, shown), as_json=as_json)
+    def show(end: "Result", short: ShortIds) -> None:
+        show_status(end, short)
+        if (changed := next((one.fact_id for one in end.changes if one.fact_id), None)) is not None:
+            print_line(f"why: {program_name()} explain {short(changed)}")
+        elif end.success:
+            print_line(f"why: {program_name()} why-not {shlex.quote(end.turn_id)}{turn_options(end)}")
+
+    end = show_answer(
+        work, show, tenant=ids["tenant"], as_json=as_json, full_ids=full_ids, interrupted=state_left_behind
+    )
     exit_for_ends([end])
-
-
-def _show_added(end: "Result", ids: ShortIds) -> None:
-    show_status(end, ids)
-    if (changed := next((one.fact_id for one in end.changes if one.fact_id), None)) is not None:
-        print_line(f"why: {program_name()} explain {ids(changed)}")
-    elif end.success:
-        print_line(f"why: {program_name()} why-not {shlex.quote(end.turn_id)}{turn_options(end)}")
 
 
 @with_options(publish_text, {**EXACT_SCOPE, **WAIT_OPTION, **OUTPUT_OPTIONS})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from mnemolog.cli import show_decisions, show_facts
+from mnemolog.cli import show
 from mnemolog.cli.errors import FAILED
 from mnemolog.cli.options import (
     ANY_SCOPE,
@@ -15,10 +15,13 @@ from mnemolog.cli.options import (
     NO_SCOPE,
     WHOLE_TENANT,
     AsJson,
+    BelievedAt,
     FactArgument,
+    Limit,
     ListFilter,
     Query,
     Tenant,
+    TrueAt,
     Wait,
     id_option,
     parse_object,
@@ -32,7 +35,7 @@ from mnemolog.cli.runtime import call_client
 if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.files import ImportReport
-    from mnemolog.client.search_arguments import SearchArgs
+    from mnemolog.client.search import SearchArgs
     from mnemolog.projections.queries.write_result import WhyNot
     from mnemolog.projections.search.search import Fusion
 
@@ -41,12 +44,11 @@ FilterOption = Annotated[
     dict[str, Any] | None,
     typer.Option("--filter", parser=parse_object, metavar="JSON", help='such as \'{"categories": "health"}\''),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="how many at the most; all unless given")]
 After = Annotated[str | None, typer.Option("--after", metavar="ID", help="go on after this id, the last one before")]
 TurnArgument = Annotated[str, typer.Argument(help="the id of the turn, or its first characters")]
 
 
-@query_command(show_facts.show_search)
+@query_command(show.show_search)
 def search(
     *,
     query: Annotated[str, typer.Argument(help="a question, or some words")],
@@ -61,8 +63,8 @@ def search(
     state: Annotated[
         list[str] | None, typer.Option("--state", help="facts in this state; several times for several")
     ] = None,
-    believed_at: Annotated[datetime | None, time_option("what was known at this time", "--believed")] = None,
-    true_at: Annotated[datetime | None, time_option("what was true at this time", "--true")] = None,
+    believed_at: BelievedAt = None,
+    true_at: TrueAt = None,
     with_run: Annotated[
         list[str] | None, typer.Option("--with-run", metavar="RUN", help="search the facts of this run as well")
     ] = None,
@@ -92,7 +94,7 @@ def search(
     return lambda client: client.search(query, **asked)
 
 
-@query_command(show_facts.show_context, scope=EXACT_SCOPE)
+@query_command(show.show_context, scope=EXACT_SCOPE)
 def context(
     *,
     query: Annotated[
@@ -111,51 +113,47 @@ def context(
     )
 
 
-@query_command(show_facts.show_facts)
+@query_command(show.show_facts)
 def facts(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="include all versions")] = False,
     filters: FilterOption = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="facts at the most; all unless given")
-    ] = None,
+    limit: Limit = None,
     after: Annotated[str | None, id_option("go on after this fact, the last one of the page before")] = None,
 ) -> Query:
     """List the current facts of a scope."""
     return lambda client: client.facts(all_versions=all_versions, filters=filters, limit=limit, after=after)
 
 
-@query_command(show_facts.show_facts)
+@query_command(show.show_facts)
 def as_of(
     *,
     believed_at: Annotated[datetime, time_option("what was known at this time: a day, or ISO 8601", "--believed")],
-    true_at: Annotated[
-        datetime | None, time_option("what was true at this time; the same unless given", "--true")
-    ] = None,
+    true_at: TrueAt = None,
 ) -> Query:
     """List the facts that were known at the time --believed to be true at the time --true."""
     return lambda client: client.facts_as_of(believed_at, true_at)
 
 
-@query_command(show_facts.show_profile, scope=EXACT_SCOPE)
+@query_command(show.show_profile, scope=EXACT_SCOPE)
 def profile() -> Query:
     """Show what is known of one scope, by section."""
     return lambda client: client.profile()
 
 
-@query_command(show_facts.show_pending)
+@query_command(show.show_pending)
 def pending() -> Query:
     """List changes that wait for a confirmation: the new fact, the known facts, and the guard that holds it."""
     return lambda client: client.pending()
 
 
-@query_command(show_facts.show_unresolved)
+@query_command(show.show_unresolved)
 def unresolved() -> Query:
     """List facts that were added beside others because their conflict could not be decided."""
     return lambda client: client.unresolved()
 
 
-@query_command(show_decisions.show_quality, scope=WHOLE_TENANT)
+@query_command(show.show_quality, scope=WHOLE_TENANT)
 def quality(
     *,
     since: Annotated[datetime | None, time_option("a day, or ISO 8601; 30 days ago unless given")] = None,
@@ -165,19 +163,19 @@ def quality(
     return lambda client: client.admin.quality(since, until)
 
 
-@query_command(show_decisions.show_history, scope=NO_SCOPE)
+@query_command(show.show_history, scope=NO_SCOPE)
 def history(*, fact_id: FactArgument) -> Query:
     """Show a fact's versions, and every event that made or touched them, with the reasons."""
     return lambda client: client.history(fact_id)
 
 
-@query_command(show_decisions.show_explanation, scope=NO_SCOPE)
+@query_command(show.show_explanation, scope=NO_SCOPE)
 def explain(*, fact_id: FactArgument) -> Query:
     """Explain a fact: where it comes from, how it was extracted and decided, and what happened to it since."""
     return lambda client: client.explain(fact_id)
 
 
-@query_command(show_decisions.show_why_not, scope=NO_SCOPE)
+@query_command(show.show_why_not, scope=NO_SCOPE)
 def why_not(*, turn_id: TurnArgument, user: TurnOwner = None) -> Query:
     """Show which statements of a turn were not stored, and why."""
 
@@ -187,7 +185,7 @@ def why_not(*, turn_id: TurnArgument, user: TurnOwner = None) -> Query:
     return query
 
 
-@query_command(show_decisions.show_diff)
+@query_command(show.show_diff)
 def diff(
     *,
     since: Annotated[datetime, time_option("a day, or ISO 8601; UTC unless it names a zone")],
@@ -201,7 +199,7 @@ def diff(
     return lambda client: client.diff(since, until, axis=axis)
 
 
-@query_command(show_decisions.show_status, scope=EXACT_SCOPE)
+@query_command(show.show_status, scope=EXACT_SCOPE)
 def dry_run(
     *,
     text: Annotated[str, typer.Argument(help="what a user says")],
@@ -211,7 +209,15 @@ def dry_run(
     override: Annotated[list[str] | None, typer.Option(help="name=value, for this turn; several times")] = None,
 ) -> Query:
     """Show what storing a text would do and cost. Nothing is stored."""
-    overrides = dict(map(_override, override or []))
+    overrides: dict[str, Any] = {}
+    for given in override or ():  # `conflict=0.5` is a number, `add_only=true` a truth value, and all else is text
+        name, sign, value = given.partition("=")
+        if not sign:
+            raise typer.BadParameter(f"{given!r} is not a valid override: write name=value")
+        try:
+            overrides[name] = json.loads(value)
+        except ValueError:
+            overrides[name] = value
 
     def show_wait(reason: str) -> None:
         print_note(f"waiting for {reason}")
@@ -221,18 +227,7 @@ def dry_run(
     )
 
 
-def _override(text: str) -> tuple[str, Any]:
-    """`conflict=0.5` is a number, `add_only=true` a truth value, and what is neither is text."""
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise typer.BadParameter(f"{text!r} is not a valid override: write name=value")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
-@query_command(show_facts.show_count, scope=ANY_SCOPE)
+@query_command(show.show_count, scope=ANY_SCOPE)
 def count(
     *,
     all_versions: Annotated[bool, typer.Option("--all", help="count all versions")] = False,
@@ -242,25 +237,25 @@ def count(
     return lambda client: client.count(all_versions=all_versions, filters=filters)
 
 
-@query_command(show_facts.show_ids, scope=WHOLE_TENANT)
+@query_command(show.show_ids, scope=WHOLE_TENANT)
 def users(*, limit: Limit = None, after: After = None) -> Query:
     """List the users of whom something is known, with the number of their facts."""
     return lambda client: client.admin.users(limit=limit, after=after)
 
 
-@query_command(show_facts.show_ids, scope=WHOLE_TENANT)
+@query_command(show.show_ids, scope=WHOLE_TENANT)
 def agents(*, limit: Limit = None, after: After = None) -> Query:
     """List the agents that know something, with the number of their facts."""
     return lambda client: client.admin.agents(limit=limit, after=after)
 
 
-@query_command(show_facts.show_ids, scope=WHOLE_TENANT)
+@query_command(show.show_ids, scope=WHOLE_TENANT)
 def runs(*, limit: Limit = None, after: After = None) -> Query:
     """List the runs of which something is known, with the number of their facts."""
     return lambda client: client.admin.runs(limit=limit, after=after)
 
 
-@query_command(show_facts.show_exported, scope=ANY_SCOPE)
+@query_command(show.show_exported, scope=ANY_SCOPE)
 def export(
     *,
     file: Annotated[str, typer.Argument(help="the file to write; - writes to stdout")],
@@ -297,6 +292,6 @@ def import_facts(
     if file == "-":
         announce_input("JSON lines, each a fact,")
     report = call_client(work, tenant=tenant, interrupted=lambda: "importing the file again is harmless")
-    print_result(report, show_facts.show_import, as_json=as_json)
+    print_result(report, show.show_import, as_json=as_json)
     if report.damaged or report.rejected:
         raise typer.Exit(FAILED)

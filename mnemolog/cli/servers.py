@@ -16,16 +16,9 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 from mnemolog.cli import options
 from mnemolog.cli.errors import UNAVAILABLE
 from mnemolog.cli.output import print_result, print_text, program_name, stderr, stdout, without_password
-from mnemolog.cli.runtime import (
-    call_client,
-    cli_settings,
-    discovered_settings,
-    run_and_exit,
-    run_async,
-    stop_on_signals,
-)
-from mnemolog.cli.show_decisions import show_status
-from mnemolog.cli.tables import ShortIds, ago, counted, moment, print_table, shown_ids
+from mnemolog.cli.runtime import cli_settings, discovered_settings, run_and_exit, run_async, stop_on_signals
+from mnemolog.cli.show import show_status
+from mnemolog.cli.tables import ago, counted, moment, print_table
 from mnemolog.extras import Extra, require_extras
 
 if TYPE_CHECKING:
@@ -123,11 +116,7 @@ def worker(
     """
     _require_extras(cli_settings(), stages=stages)
     from mnemolog.server_waits import wait_for_servers  # noqa: PLC0415 - loads every driver
-    from mnemolog.streams.runtime.worker import (  # noqa: PLC0415 - the same
-        ALL_STAGES,
-        WorkerReport,
-        run_worker,
-    )
+    from mnemolog.streams.runtime.worker import ALL_STAGES, WorkerReport, run_worker  # noqa: PLC0415 - the same
 
     if unknown := sorted(set(stages or []) - set(ALL_STAGES)):
         raise typer.BadParameter(f"{', '.join(unknown)} is not a stage: choose from {', '.join(ALL_STAGES)}")
@@ -240,16 +229,13 @@ def status(
         _show_stack(as_json=as_json)
         return
 
-    async def work(client: "AsyncMemoryClient") -> "tuple[Result, ShortIds]":
+    async def ask(client: "AsyncMemoryClient") -> "Result":
         whole = await options.whole_turn_id(client, turn_id, user=user)
         if wait:
-            end = await client.wait(whole, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
-        else:
-            end = await client.status(whole, user_id=user, verbose=verbose)
-        return end, await shown_ids(client, end, whole=as_json or full_ids)
+            return await client.wait(whole, timeout=wait, user_id=user, verbose=verbose, attempt=attempt)
+        return await client.status(whole, user_id=user, verbose=verbose)
 
-    end, shown = call_client(work, tenant=tenant)
-    print_result(end, lambda _: show_status(end, shown), as_json=as_json)
+    end = options.show_answer(ask, show_status, tenant=tenant, as_json=as_json, full_ids=full_ids)
     options.exit_for_ends([end])
 
 

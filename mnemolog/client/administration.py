@@ -8,7 +8,8 @@ from os import PathLike
 from typing import IO, Any, ClassVar, Unpack
 from uuid import UUID
 
-from mnemolog.client.base import Order, Read, checked_time
+from mnemolog.client.base import Blocking, Order, Read, checked_time
+from mnemolog.client.commands import exact_scope
 from mnemolog.client.files import ImportMixin
 from mnemolog.client.inputs import (
     WHOLE_TENANT,
@@ -17,13 +18,13 @@ from mnemolog.client.inputs import (
     Wait,
     When,
     check_file,
+    names_owner,
     path_of,
     scope_and_filter,
     scope_filter,
     scope_ids,
     wide_filter,
 )
-from mnemolog.client.records import exact_scope, names_owner
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.audit import FailedTurn, failed_turns, received_turn
@@ -171,6 +172,10 @@ class AdminMethods(ImportMixin):
         Raises `UnknownTurnError`, `AmbiguousIdError` that names the candidates, and `AmbiguousTurnError`.
         """
         return (await self._query(find_turn, wide_filter({"tenant": tenant, "user_id": user_id}), beginning)).id
+
+
+class Admin(Blocking, AdminMethods):
+    """The methods of `memory.admin`."""
 
 
 def _policy_agent(scope_args: ScopeArgs) -> str | None:

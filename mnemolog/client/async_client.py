@@ -1,17 +1,19 @@
 """The client for asyncio."""
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from mnemolog.client.administration import AdminMethods
 from mnemolog.client.base import Read
-from mnemolog.client.commands import FactCommandMixin, ScopeCommandMixin
-from mnemolog.client.entity_commands import EntityMethods
-from mnemolog.client.queries import DecisionQueryMixin, FactQueryMixin
+from mnemolog.client.commands import CommandMixin
+from mnemolog.client.queries import QueryMixin
 from mnemolog.client.search import SearchMixin
 from mnemolog.client.turns import TurnMixin
 
+if TYPE_CHECKING:
+    from mnemolog.client.administration import AdminMethods
+    from mnemolog.client.entities import EntityMethods
 
-class MemoryMethods(TurnMixin, SearchMixin, FactQueryMixin, DecisionQueryMixin, FactCommandMixin, ScopeCommandMixin):
+
+class MemoryMethods(TurnMixin, SearchMixin, QueryMixin, CommandMixin):
     """The methods that both clients have."""
 
     @Read
@@ -45,11 +47,15 @@ class AsyncMemoryClient(MemoryMethods):
     """
 
     @property
-    def entities(self) -> EntityMethods:
+    def entities(self) -> "EntityMethods":
+        from mnemolog.client.entities import EntityMethods  # noqa: PLC0415 - many programs ask for none
+
         return self._part(EntityMethods)
 
     @property
-    def admin(self) -> AdminMethods:
+    def admin(self) -> "AdminMethods":
+        from mnemolog.client.administration import AdminMethods  # noqa: PLC0415 - the same
+
         return self._part(AdminMethods)
 
     async def __aenter__(self) -> Self:

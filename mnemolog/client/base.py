@@ -1,7 +1,10 @@
 """What both clients are made of: options, a scope, and methods that one awaits and the other one blocks in."""
 
+import asyncio
 import copy
 import inspect
+import sys
+import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import cache, wraps
@@ -29,7 +32,7 @@ import uuid_utils
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from mnemolog.client.connections import Connections
+from mnemolog.client.connections import AT_FORK, CLOSED, Connections
 from mnemolog.client.inputs import (
     BoundArgs,
     Check,
@@ -52,6 +55,7 @@ from mnemolog.errors import (
     InvalidArgumentError,
     InvalidCommandError,
     InvalidTurnError,
+    MnemologError,
     QueryError,
     UnknownArgumentError,
 )
@@ -159,11 +163,62 @@ class ClientBase:
         return complete
 
 
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """The loop of a client. Psycopg refuses the one that Windows has by default."""
+    return asyncio.SelectorEventLoop() if sys.platform == "win32" else asyncio.new_event_loop()
+
+
+class LoopThread:
+    """Runs coroutines in an event loop that has a thread of its own."""
+
+    def __init__(self) -> None:
+        self._start()
+        AT_FORK.add(self)
+
+    def _start(self) -> None:
+        self._starting = threading.Lock()
+        self._is_inherited = False
+        self._loop = new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="mnemolog-client", daemon=True)
+        self._thread.start()
+
+    def forget(self) -> None:
+        """In a forked process, which has no such thread: the next call starts one."""
+        self._starting = threading.Lock()
+        self._is_inherited = True
+
+    def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """What the coroutine returns. Raises `MnemologError` where it never could."""
+        with self._starting:
+            if self._is_inherited and not self._loop.is_closed():
+                self._start()
+        if self._loop.is_closed() or threading.current_thread() is self._thread:
+            coroutine.close()
+            raise MnemologError(
+                CLOSED if self._loop.is_closed() else "a callback of MemoryClient cannot call it: use AsyncMemoryClient"
+            )
+        ran = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return ran.result()
+        except KeyboardInterrupt:
+            ran.cancel()
+            raise
+
+    def close(self, last: Coroutine[Any, Any, None]) -> None:
+        """Run the `last` coroutine and end the thread; does nothing in a forked process, which has no such thread."""
+        if self._loop.is_closed() or self._is_inherited:
+            last.close()
+            return
+        self.run(last)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
 class Blocking:
     """A client whose methods block, and return what those of the other one return when they are awaited."""
 
-    def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        raise NotImplementedError
+    _thread: LoopThread
 
 
 class Method(Generic[P, R]):
@@ -211,7 +266,7 @@ class Method(Generic[P, R]):
 
         @wraps(function)
         def blocking(client: Any, /, *args: Any, **kwargs: Any) -> R:
-            return cast("R", client._run(awaited(client, *args, **kwargs)))  # noqa: SLF001 - see above
+            return cast("R", client._thread.run(awaited(client, *args, **kwargs)))  # noqa: SLF001 - see above
 
         awaited.__signature__ = blocking.__signature__ = _spelt_out(signature)  # type: ignore[attr-defined] # as `inspect` documents it
         self._awaited, self._blocking = awaited, blocking

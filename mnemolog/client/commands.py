@@ -1,89 +1,183 @@
-"""The methods of the client that change memory.
+"""Commands: made of a caller's arguments, validated as the pipeline will, and published by the methods of the client.
 
-How every command is published, and the commands about facts and whole scopes.
+Here are the commands about facts and whole scopes.
 """
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from types import EllipsisType
 from typing import Any, Final, Unpack, cast
 from uuid import UUID
 
+import orjson
+from pydantic import BaseModel, ValidationError
+
 from mnemolog.client.base import Order
 from mnemolog.client.inputs import (
+    NOBODY,
     CommandArgs,
     FactId,
     FactIds,
     Wait,
     When,
-    as_edit,
-    as_edits,
+    as_id,
     as_ids,
-    ids_in,
     kind_of,
+    names_owner,
     scope_and_filter,
     scope_ids,
     whole_id,
     wide_filter,
-    with_ids,
 )
 from mnemolog.client.producer import OutgoingRecord
-from mnemolog.client.records import PLACEHOLDER_SCOPE, CommandDraft, build_command, exact_scope, names_owner
 from mnemolog.client.results import ResultBase, published, summed_up
 from mnemolog.client.search import SearchResult
 from mnemolog.errors import InvalidCommandError, NotConnectedError, QueryError, ServerUnavailableError, UnknownTurnError
 from mnemolog.projections.context import Context, ContextFact
 from mnemolog.projections.errors import scope_in_words
-from mnemolog.projections.queries.ids import IdMatch, find_event, find_facts, find_turn, first_id
+from mnemolog.projections.queries.ids import find_event, find_facts, find_turn, first_id
 from mnemolog.projections.queries.results import Fact, Result
-from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter, matching_scopes
+from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, WILDCARDS, ScopeFilter, matching_scopes
 from mnemolog.projections.search.search import Hit
-from mnemolog.schemas.admission import RESERVED_ID
+from mnemolog.schemas.admission import RESERVED_ID, Refusal, parse_command
 from mnemolog.schemas.command import Command, DeleteAll, Edit, ResolveAction, Undo
+from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.filters import parse_filter, written_filter
 from mnemolog.schemas.ids import is_follow_up_id
-from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
 ShownFact = Hit | Fact | ContextFact | UUID | str
+PLACEHOLDER_SCOPE: Final = Scope(user_id="anybody")
+"""Stands for the scope of a command while it is not known, so that the rest can be validated."""
+_DIGEST_CHARACTERS: Final = 16
 _PLACEHOLDER_RUN: Final = {"user_id": PLACEHOLDER_SCOPE.user_id, "run_id": "any run"}
 """Stands for the scope of the facts of a promotion while the tables have not been asked for it."""
 Shown = SearchResult | Context | Iterable[ShownFact] | ShownFact
 """What was shown or used: a result, a fact or a whole id, or several of these."""
 
 
-def all_shown(name: str, given: Shown) -> list[ShownFact]:
-    """The facts or ids in what was shown. Raises `InvalidCommandError` that names the argument."""
-    if isinstance(given, Context):
-        return list(given.facts)
-    if isinstance(given, ShownFact):
-        return [given]
-    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandDraft:
+    """The parts of a command; `payload` holds its own fields, its kind among them."""
+
+    command_id: str
+    scope_ids: Mapping[str, str | None]
+    issued_at: datetime
+    payload: Mapping[str, Any]
+    actor: str | None = None
+
+    @property
+    def has_wildcard(self) -> bool:
+        return not WILDCARDS.isdisjoint(self.scope_ids.values())
+
+    def for_scope(self, scope: Scope) -> "CommandDraft":
+        """The same command for one of the scopes that match, under an id that follows from both."""
+        ids = {name: getattr(scope, name) for name in SCOPE_FIELDS}
+        digest = hashlib.sha256(orjson.dumps(list(ids.values()))).hexdigest()[:_DIGEST_CHARACTERS]
+        return replace(self, command_id=f"{self.command_id}/{digest}", scope_ids=ids)
+
+
+def with_ids(draft: CommandDraft, change: Callable[[FactId], FactId]) -> CommandDraft:
+    """The command with each id of a fact or event changed."""
+
+    def changed(name: str, value: Any) -> Any:
+        match name:
+            case "fact_id":
+                return change(as_id(name, value))
+            case "event_id":
+                return None if value is None else change(value)
+            case "fact_ids" | "targets":
+                return [change(one) for one in value]
+            case "edit":
+                return {field: changed(field, one) for field, one in value.items()}
+            case "edits":
+                return [changed("edit", one) for one in value]
+        return value
+
+    return replace(draft, payload=changed("edit", draft.payload))
+
+
+def ids_in(draft: CommandDraft) -> Sequence[FactId]:
+    """The ids of facts and of the event in a command, in their order."""
+    found: list[FactId] = []
+
+    def note(one: FactId) -> FactId:
+        found.append(one)
+        return one
+
+    with_ids(draft, note)
+    return found
+
+
+def build_command(draft: CommandDraft) -> Command:
+    """Make a command of `draft`. Raises `InvalidCommandError` that names the field at fault and the remedy."""
+    document = {
+        "command_id": draft.command_id,
+        "scope": exact_scope(draft.scope_ids).model_dump(),
+        "issued_at": draft.issued_at,
+        "order": dict(draft.payload),
+        "actor": draft.actor,
+    }
+
+    def plain(value: object) -> object:
+        if isinstance(value, BaseModel):
+            return value.model_dump(mode="json")
+        if isinstance(value, Mapping):
+            return dict(value)
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+    try:
+        data = orjson.dumps(document, default=plain)
+    except TypeError as error:
+        raise InvalidCommandError(
+            f"the command cannot be written as JSON ({error}): use text, numbers, lists, dicts"
+        ) from error
+    judged = parse_command(data, position="")
+    if isinstance(judged, Refusal):
+        # A command's own fields are in the field `order` of its record, which callers do not know.
+        faults = re.sub(r"(^|; )order\.", r"\1", judged.detail)
+        raise InvalidCommandError(f"{judged.reason}: {faults}: nothing was published")
+    return judged
+
+
+def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
+    """The scope that `scope_ids` names. Raises `InvalidCommandError` for "*" or "**" and where it names nobody."""
+    if any(value == wildcard for value in scope_ids.values() for wildcard in WILDCARDS):
+        raise InvalidCommandError(
+            "this command takes one exact scope: give each id or leave it out; '*' and '**' are not allowed"
+        )
+    if not names_owner(scope_ids):
+        raise InvalidCommandError(NOBODY)
+    try:
+        return Scope.model_validate(scope_ids)
+    except ValidationError as error:
+        raise InvalidCommandError(f"the scope is not valid: {describe_faults(error)}") from error
+
+
+def read_shown(name: str, given: Shown) -> tuple[list[UUID], Scope | None]:
+    """The whole ids in what was shown, each once, in their order, and the scope of the first one that is a fact.
+
+    Raises `InvalidCommandError` that names the place of a wrong item.
+    """
+    shown: object = [given] if isinstance(given, ShownFact) else given
+    shown = shown.facts if isinstance(shown, Context) else shown
+    if isinstance(shown, bytes | Mapping) or not isinstance(shown, Iterable):
         raise InvalidCommandError(f"{name} must be a result, facts or whole ids, not {kind_of(given)}")
-    return list(given)
-
-
-def shown_ids(name: str, given: Shown) -> list[UUID]:
-    """The whole ids, each once, in their order. Raises `InvalidCommandError` that names the place of a wrong item."""
     found: dict[UUID, None] = {}
-    for place, one in enumerate(all_shown(name, given)):
-        shown: object = one.fact if isinstance(one, Hit) else one
-        fact_id = shown.fact_id if isinstance(shown, Fact | ContextFact) else None
-        if isinstance(shown, UUID | str):
-            fact_id = whole_id(shown)
+    scope = None
+    for place, one in enumerate(shown):
+        item = one.fact if isinstance(one, Hit) else one
+        fact_id = whole_id(item) if isinstance(item, UUID | str) else None
+        if isinstance(item, Fact | ContextFact):
+            fact_id, scope = item.fact_id, scope or item.scope
         if fact_id is None:
             raise InvalidCommandError(f"{name}.{place} must be a fact or its whole id, not {kind_of(one)}")
         found[fact_id] = None
-    return list(found)
-
-
-def scope_of_shown(given: Shown, arguments: CommandArgs) -> CommandArgs:
-    """The scope of the first fact whose scope is known, where the arguments name nobody."""
-    if names_owner(arguments):
-        return {}
-    facts = (one.fact if isinstance(one, Hit) else one for one in all_shown("shown", given))
-    scope = next((fact.scope for fact in facts if isinstance(fact, Fact | ContextFact)), None)
-    return cast("CommandArgs", {name: getattr(scope, name) for name in SCOPE_FIELDS}) if scope else {}
+    return list(found), scope
 
 
 class CommandBase(ResultBase):
@@ -147,41 +241,31 @@ class CommandBase(ResultBase):
         """
         if draft.has_wildcard:
             exact_scope(draft.scope_ids)
-        build_command(_with_ids(draft.for_scope(PLACEHOLDER_SCOPE), _first_id))
+        build_command(with_ids(draft.for_scope(PLACEHOLDER_SCOPE), _first_id))
+        payload, within = draft.payload, wide_filter(draft.scope_ids)
         try:
-            return await self._looked_up(draft)
+            if payload.get("event_id") is not None:
+                matches = [await self._query(find_event, within, payload["event_id"])]
+                payload = {**payload, "event_id": matches[0].id}
+            elif (turn_id := payload.get("source_id")) is not None:
+                matches = [await self._query(find_turn, within, turn_id)]
+                if matches[0].id != turn_id:
+                    raise UnknownTurnError(within.tenant, turn_id)  # noqa: TRY301 - as `find_turn` itself raises it
+            elif given := ids_in(draft):
+                matches = await self._query(find_facts, within, given, merges=payload["kind"] in ("confirm", "reject"))
+                whole: Mapping[FactId, FactId] = {one: match.id for one, match in zip(given, matches, strict=True)}
+                payload = with_ids(draft, whole.__getitem__).payload
+            else:
+                return draft
         except (NotConnectedError, ServerUnavailableError, UnknownTurnError):
             if not names_owner(draft.scope_ids):
                 raise
-            return _with_ids(draft, _as_whole)
-
-    async def _looked_up(self, draft: CommandDraft) -> CommandDraft:
-        payload, within = draft.payload, wide_filter(draft.scope_ids)
-        if payload.get("event_id") is not None:
-            match = await self._query(find_event, within, payload["event_id"])
-            return _in_scope_of([match], replace(draft, payload={**payload, "event_id": match.id}))
-        if (turn_id := payload.get("source_id")) is not None:
-            match = await self._query(find_turn, within, turn_id)
-            if match.id != turn_id:
-                raise UnknownTurnError(within.tenant, turn_id)
-            return _in_scope_of([match], draft)
-        if not (given := ids_in(payload)):
-            return draft
-        matches = await self._query(find_facts, within, given, merges=payload["kind"] in ("confirm", "reject"))
-        whole: Mapping[FactId, FactId] = {one: match.id for one, match in zip(given, matches, strict=True)}
-        return _in_scope_of(matches, _with_ids(draft, whole.__getitem__))
-
-
-def _in_scope_of(matches: list[IdMatch], draft: CommandDraft) -> CommandDraft:
-    scopes = list(dict.fromkeys(match.scope for match in matches))
-    if len(scopes) > 1:
-        named = "; ".join(map(scope_in_words, scopes[:5]))
-        raise InvalidCommandError(f"these facts are of {len(scopes)} scopes ({named}): send a command for each")
-    return replace(draft, scope_ids=scopes[0].model_dump())
-
-
-def _with_ids(draft: CommandDraft, change: Callable[[FactId], FactId]) -> CommandDraft:
-    return replace(draft, payload=with_ids(draft.payload, change))
+            return with_ids(draft, _as_whole)
+        scopes = list(dict.fromkeys(match.scope for match in matches))
+        if len(scopes) > 1:
+            named = "; ".join(map(scope_in_words, scopes[:5]))
+            raise InvalidCommandError(f"these facts are of {len(scopes)} scopes ({named}): send a command for each")
+        return replace(draft, scope_ids=scopes[0].model_dump(), payload=payload)
 
 
 def _first_id(given: FactId) -> FactId:
@@ -201,97 +285,14 @@ def _as_whole(given: FactId) -> FactId:
     return whole
 
 
-class ScopeCommandMixin(CommandBase):
-    """Commands about whole scopes, and undo."""
-
-    @Order
-    async def delete_all(
-        self,
-        *,
-        key: str | None = None,
-        category: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-        wait: Wait = False,
-        **arguments: Unpack[CommandArgs],
-    ) -> Result:
-        """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
-
-        "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
-        know now, and `parts` of the result are theirs. `run_id` or `app_id` without a user and
-        an agent is all of that run or application, whoever's it is. Where no id is named, the filter says whose facts,
-        as in `facts`. Which facts it lets through is decided where the command is carried out.
-        """
-        asked = {"key": key, "category": category}
-        if not names_owner(arguments) and (arguments.get("run_id") or arguments.get("app_id")):
-            whole = {name: value or ANY_OR_NONE for name, value in scope_ids(arguments).items() if name != "tenant"}
-            arguments = cast("CommandArgs", {**arguments, **whole})
-        if filters is None:
-            return await self._issue_for_scopes("delete_all", arguments, wait, **asked)
-        within, wanted = scope_and_filter(arguments, filters)
-        ids = {name: getattr(within, name) for name in SCOPE_FIELDS}
-        named = cast("CommandArgs", {**arguments, **ids})
-        return await self._issue_for_scopes("delete_all", named, wait, **asked, filters=written_filter(wanted))
-
-    @Order
-    async def undo(
-        self,
-        *,
-        event_id: FactId | None = None,
-        turn_id: str | None = None,
-        model: str | None = None,
-        prompt_version: str | None = None,
-        since: When | None = None,
-        until: When | None = None,
-        cascade: bool = False,
-        wait: Wait = False,
-        **arguments: Unpack[CommandArgs],
-    ) -> Result:
-        """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
-
-        The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`. A prompt version
-        stands for its variants too: "extract-6" for "extract-6-turns-1". Where later decisions build on it the undo is
-        rejected with their list, or with `cascade` undoes those too. An undo is undone by the id of its command. Whose
-        event or turn it is need not be named.
-        """
-        aim: dict[str, Any] = {"event_id": event_id, "source_id": turn_id, "cascade": cascade}
-        decided = {"model": model, "prompt_version": prompt_version, "since": since, "until": until}
-        if event_id is None and turn_id is None:
-            return await self._issue_for_scopes("undo", arguments, wait, **aim, **decided)
-        return await self._issue("undo", arguments, wait, **aim, **decided)
-
-    @Order
-    async def feedback(
-        self,
-        shown: Shown,
-        *,
-        used: Shown,
-        query: str | None = None,
-        wait: Wait = False,
-        **arguments: Unpack[CommandArgs],
-    ) -> Result:
-        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
-
-        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
-        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
-        not be named where `shown` is a result, or has hits or facts.
-        """
-        given = all_shown("shown", shown)
-        named: CommandArgs = {**scope_of_shown(given, arguments), **arguments}
-        fields = {"shown": shown_ids("shown", given), "used": shown_ids("used", used), "query": query}
-        return await self._publish_one(self._draft("feedback", named, fields), wait)
-
-    @Order
-    async def end_session(self, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
-        """Say that a session of this scope has ended: what its turns until now have changed is published.
-
-        It matters where a policy has `publish_profile` "session_end" or "every_turns": `profile` then shows what was
-        known when it was last published.
-        """
-        return await self._publish_one(self._draft("end_session", arguments, {}), wait)
+def as_edit(fact_id: FactId, text: str, value: str | EllipsisType | None, **more: Any) -> dict[str, Any]:
+    """One edit as a command has it: there a value that is cleared is empty, and `...`, not given, is none at all."""
+    cleared = {} if value is ... else {"value": value or ""}
+    return {"fact_id": fact_id, "text": text, **more, **cleared}
 
 
-class FactCommandMixin(CommandBase):
-    """Commands about facts. Whose they are need not be named; a user_id that is named must be theirs.
+class CommandMixin(CommandBase):
+    """Commands about facts and whole scopes. Whose facts are need not be named; a user_id that is named must be theirs.
 
     Every method returns once the broker has the command for good; with `wait` (True or seconds) it returns the result.
     It raises `InvalidCommandError`, `UnknownFactError` or `AmbiguousIdError` before anything is sent, and
@@ -331,7 +332,18 @@ class FactCommandMixin(CommandBase):
 
         An edit has fact_id, text, and perhaps key, value, categories and metadata, as in `update`.
         """
-        return await self._issue("update", arguments, wait, edits=as_edits(edits))
+        given: object = edits
+        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+            raise InvalidCommandError(f"edits must be a list of edits with fact_id and text, not {kind_of(given)}")
+        read = []
+        for number, one in enumerate(given):
+            if not isinstance(one, Edit | Mapping):
+                raise InvalidCommandError(f"edits.{number} must be an edit with fact_id and text, not {kind_of(one)}")
+            fields = one.model_dump(exclude_unset=True) if isinstance(one, Edit) else dict(one)
+            if "value" in fields and fields["value"] is None:
+                fields["value"] = ""  # cleared; a command without it has none
+            read.append(fields)
+        return await self._issue("update", arguments, wait, edits=read)
 
     @Order
     async def delete(self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
@@ -429,3 +441,89 @@ class FactCommandMixin(CommandBase):
         target = {**located.scope_ids, "run_id": None, **(into or {})}
         draft = replace(located, scope_ids=target, payload={**located.payload, "source": source})
         return await self._publish_one(draft, wait)
+
+    @Order
+    async def delete_all(
+        self,
+        *,
+        key: str | None = None,
+        category: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> Result:
+        """Delete every active or pending fact of a scope, or those of a key, a category or a filter.
+
+        "*" stands for any value of an id, "**" also for none: then there is one command for each scope that the tables
+        know now, and `parts` of the result are theirs. `run_id` or `app_id` without a user and
+        an agent is all of that run or application, whoever's it is. Where no id is named, the filter says whose facts,
+        as in `facts`. Which facts it lets through is decided where the command is carried out.
+        """
+        asked = {"key": key, "category": category}
+        if not names_owner(arguments) and (arguments.get("run_id") or arguments.get("app_id")):
+            whole = {name: value or ANY_OR_NONE for name, value in scope_ids(arguments).items() if name != "tenant"}
+            arguments = cast("CommandArgs", {**arguments, **whole})
+        if filters is None:
+            return await self._issue_for_scopes("delete_all", arguments, wait, **asked)
+        within, wanted = scope_and_filter(arguments, filters)
+        ids = {name: getattr(within, name) for name in SCOPE_FIELDS}
+        named = cast("CommandArgs", {**arguments, **ids})
+        return await self._issue_for_scopes("delete_all", named, wait, **asked, filters=written_filter(wanted))
+
+    @Order
+    async def undo(
+        self,
+        *,
+        event_id: FactId | None = None,
+        turn_id: str | None = None,
+        model: str | None = None,
+        prompt_version: str | None = None,
+        since: When | None = None,
+        until: When | None = None,
+        cascade: bool = False,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> Result:
+        """Undo an event, a turn (or a command, by its command_id), or all that a model or prompt version decided.
+
+        The latter from `since` up to `until`; there "*" and "**" are allowed, as in `delete_all`. A prompt version
+        stands for its variants too: "extract-6" for "extract-6-turns-1". Where later decisions build on it the undo is
+        rejected with their list, or with `cascade` undoes those too. An undo is undone by the id of its command. Whose
+        event or turn it is need not be named.
+        """
+        aim: dict[str, Any] = {"event_id": event_id, "source_id": turn_id, "cascade": cascade}
+        decided = {"model": model, "prompt_version": prompt_version, "since": since, "until": until}
+        if event_id is None and turn_id is None:
+            return await self._issue_for_scopes("undo", arguments, wait, **aim, **decided)
+        return await self._issue("undo", arguments, wait, **aim, **decided)
+
+    @Order
+    async def feedback(
+        self,
+        shown: Shown,
+        *,
+        used: Shown,
+        query: str | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> Result:
+        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
+
+        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
+        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
+        not be named where `shown` is a result, or has hits or facts.
+        """
+        ids, scope = read_shown("shown", shown)
+        fields = {"shown": ids, "used": read_shown("used", used)[0], "query": query}
+        if scope is not None and not names_owner(arguments):
+            arguments = cast("CommandArgs", {**scope.model_dump(), **arguments})
+        return await self._publish_one(self._draft("feedback", arguments, fields), wait)
+
+    @Order
+    async def end_session(self, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
+        """Say that a session of this scope has ended: what its turns until now have changed is published.
+
+        It matters where a policy has `publish_profile` "session_end" or "every_turns": `profile` then shows what was
+        known when it was last published.
+        """
+        return await self._publish_one(self._draft("end_session", arguments, {}), wait)

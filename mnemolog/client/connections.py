@@ -21,12 +21,12 @@ from mnemolog.errors import LimitExceededError, MnemologError, QueryError, Serve
 from mnemolog.projections.database import connection_settings, open_pool, prepare_connection
 from mnemolog.projections.stores.turns import fetch_policies, find_exhausted_limit, is_received, may_have_limits
 from mnemolog.schemas.costs import NO_PRICES, PriceTable
-from mnemolog.schemas.policy import EffectivePolicy, LimitHit, exceeded_turn_size
+from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
 
 if TYPE_CHECKING:
-    from mnemolog.client.search_models import QueryEmbedder, SearchModels
+    from mnemolog.client.search_models import SearchModels
     from mnemolog.streams.runtime.dry_run import DryRun
 
 APPLICATION_NAME: Final = "mnemolog-client"
@@ -163,38 +163,30 @@ class LimitPrecheck:
         if self._cached_answer(turn.scope.tenant, now) is False:
             return
         try:
-            async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
-                hit = await self._limit_hit(pool, turn, now)
+            async with asyncio.timeout(CHECK_TIMEOUT_SECONDS), pool.connection() as connection:
+                if (limited := self._cached_answer(turn.scope.tenant, now)) is None:
+                    limited = await may_have_limits(connection, turn.scope.tenant)
+                    if len(self._cache) >= MAX_CACHED_TENANTS:
+                        self._cache.clear()
+                    self._cache[turn.scope.tenant] = now, limited
+                if not limited:
+                    return
+                rules = (await fetch_policies(connection, turn.scope)).overlay(EffectivePolicy())
+                if not rules.limits:
+                    return
+                refusing = rules if rules.when_spent == "reject" else rules.without_budgets
+                hit = exceeded_turn_size(rules, len(turn.to_bytes())) or await find_exhausted_limit(
+                    connection, turn.scope, refusing, now, self._prices
+                )
+                if hit is not None and not await is_received(connection, turn.scope.owner, turn.turn_id):
+                    raise LimitExceededError(turn.turn_id, hit)
         except (ServerUnavailableError, SettingsError, TimeoutError) as error:
             _log.debug("limits_not_checked", turn_id=turn.turn_id, error=str(error) or type(error).__name__)
-            return
-        if hit is not None:
-            raise LimitExceededError(turn.turn_id, hit)
 
     def _cached_answer(self, tenant: str, now: datetime) -> bool | None:
         """Whether a tenant has limits; None where the tables are to be asked (again)."""
         asked_at, has_limits = self._cache.get(tenant, (now, None))
         return has_limits if timedelta(0) <= now - asked_at < CACHE_TTL else None  # a clock may have been put back
-
-    async def _limit_hit(self, pool: ReadPool, turn: Turn, now: datetime) -> LimitHit | None:
-        async with pool.connection() as connection:
-            if (limited := self._cached_answer(turn.scope.tenant, now)) is None:
-                limited = await may_have_limits(connection, turn.scope.tenant)
-                if len(self._cache) >= MAX_CACHED_TENANTS:
-                    self._cache.clear()
-                self._cache[turn.scope.tenant] = now, limited
-            if not limited:
-                return None
-            rules = (await fetch_policies(connection, turn.scope)).overlay(EffectivePolicy())
-            if not rules.limits:
-                return None
-            refusing = rules if rules.when_spent == "reject" else rules.without_budgets
-            hit = exceeded_turn_size(rules, len(turn.to_bytes())) or await find_exhausted_limit(
-                connection, turn.scope, refusing, now, self._prices
-            )
-            if hit is None or await is_received(connection, turn.scope.owner, turn.turn_id):
-                return None
-            return hit
 
 
 class Connections:
@@ -215,10 +207,9 @@ class Connections:
 
     def forget(self) -> None:
         """Let go of all servers and models; the next call opens them anew."""
-        models = [self.__dict__.pop(name, None) for name in ("query_embedder", "search_models")]
         if self._producer is not None:
             self._producer.abandon()
-        _INHERITED.extend((self._producer, self._read_pool, self._dry_run, *models))
+        _INHERITED.extend((self._producer, self._read_pool, self._dry_run, self.__dict__.pop("search_models", None)))
         self._producer = self._read_pool = self._dry_run = self._loop = None
         self._lock = asyncio.Lock()
 
@@ -232,14 +223,8 @@ class Connections:
         self._loop = running
 
     @cached_property
-    def query_embedder(self) -> "QueryEmbedder":
-        from mnemolog.client.search_models import QueryEmbedder  # noqa: PLC0415 - with providers of models: at a search
-
-        return QueryEmbedder(self._settings)
-
-    @cached_property
     def search_models(self) -> "SearchModels":
-        from mnemolog.client.search_models import SearchModels  # noqa: PLC0415 - the same
+        from mnemolog.client.search_models import SearchModels  # noqa: PLC0415 - with providers of models: at a search
 
         return SearchModels(self._settings)
 
@@ -301,7 +286,7 @@ class Connections:
         """Open all servers, and load the model that embeds questions."""
         async with self.read_pool().connection():
             await self.producer()
-        await self.query_embedder.embed("warm-up")
+        await self.search_models.embed("warm-up")
 
     async def ping(self) -> None:
         """Raises `ServerUnavailableError` where a server does not answer."""
@@ -311,8 +296,7 @@ class Connections:
 
     async def close(self) -> None:
         self._closed = True
-        models = (self.__dict__.get(name) for name in ("query_embedder", "search_models"))
-        for opened in (self._producer, self._read_pool, self._dry_run, *models):
+        for opened in (self._producer, self._read_pool, self._dry_run, self.__dict__.get("search_models")):
             if opened is not None:
                 await opened.close()
         self._producer = self._read_pool = self._dry_run = None

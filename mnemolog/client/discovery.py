@@ -35,7 +35,20 @@ def with_discovered_servers(settings: Settings, *, needed: Sequence[str] = ("kaf
     check_addresses(settings)
     if all(getattr(settings, name) for name in needed):
         return settings
-    found = _read_discovery_file(settings.data_dir.resolve() / DISCOVERY_FILE)
+    folder = settings.data_dir.resolve()
+    path = folder / DISCOVERY_FILE
+    advice = (
+        f"`mnemolog up --data {folder}` runs one; MNEMOLOG_DATA_DIR names another folder, "
+        "MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES other servers"
+    )
+    try:
+        found = ServerAddresses.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise NotConnectedError(f"no stack runs over {folder}: {advice}") from error
+    except (OSError, ValidationError) as error:
+        raise NotConnectedError(f"{path} cannot be read ({error}): {advice}") from error
+    if not _is_running(found.pid):
+        raise NotConnectedError(f"the stack over {folder} (process {found.pid}) has ended: {advice}")
     counted = not settings.kafka and "partitions" not in settings.model_fields_set and found.partitions
     return settings.model_copy(
         update={
@@ -72,23 +85,6 @@ def discovery_file(folder: Path, servers: ServerAddresses) -> Iterator[None]:
         yield
     finally:
         path.unlink(missing_ok=True)
-
-
-def _read_discovery_file(path: Path) -> ServerAddresses:
-    folder = path.parent.resolve()
-    advice = (
-        f"`mnemolog up --data {folder}` runs one; MNEMOLOG_DATA_DIR names another folder, "
-        "MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES other servers"
-    )
-    try:
-        found = ServerAddresses.model_validate_json(path.read_bytes())
-    except FileNotFoundError as error:
-        raise NotConnectedError(f"no stack runs over {folder}: {advice}") from error
-    except (OSError, ValidationError) as error:
-        raise NotConnectedError(f"{path} cannot be read ({error}): {advice}") from error
-    if not _is_running(found.pid):
-        raise NotConnectedError(f"the stack over {folder} (process {found.pid}) has ended: {advice}")
-    return found
 
 
 def _is_running(pid: int) -> bool:

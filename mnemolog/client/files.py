@@ -18,9 +18,8 @@ from typing import IO, Any, Final, Unpack, get_args
 import orjson
 
 from mnemolog.client.base import Order
-from mnemolog.client.commands import CommandBase
+from mnemolog.client.commands import CommandBase, CommandDraft, build_command
 from mnemolog.client.inputs import BoundArgs, Wait, check_file, path_of, scope_ids
-from mnemolog.client.records import CommandDraft, build_command
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.queries.results import MEMORY_NAMES
 from mnemolog.schemas.command import Command, ImportedFact
@@ -94,12 +93,30 @@ class LineReader:
     actor: str | None
     passed_over: Counter[str] = field(default_factory=Counter)
 
+    def check(self, stream: IO[bytes]) -> ImportReport:
+        """What would become of the lines: nothing is sent."""
+        report = ImportReport()
+        for number, found in self.commands(stream):
+            report.read += 1
+            if found is None:
+                report.not_active += 1
+            elif isinstance(found, str):
+                report.name_damaged(number, found)
+        report.passed_over = dict(sorted(self.passed_over.items()))
+        return report
+
     def commands(self, stream: IO[bytes]) -> Iterator[tuple[int, Command | str | None]]:
         """The number of each line that is not empty, with its command, or with what is wrong with it.
 
         None for a fact that is not active.
         """
-        for number, line in enumerate(_lines(stream), start=1):
+        number, mark = 0, codecs.BOM_UTF8  # which some programs write at the start of a file
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            rest = line
+            while not rest.endswith(b"\n") and len(rest) > MAX_LINE_BYTES:
+                rest = stream.readline(MAX_LINE_BYTES + 1)
+            line, mark = line.removeprefix(mark), b""
             if line.strip():
                 try:
                     yield number, self._command(line)
@@ -107,7 +124,7 @@ class LineReader:
                     yield number, str(error).removesuffix(": nothing was published")
 
     def _command(self, line: bytes) -> Command | None:
-        fact = _with_one_end(_parsed(line))
+        fact = _read_fact(line)
         self.passed_over.update(fact.keys() - MEMORY_NAMES - _OWN_NAMES)
         if fact.get("status", "active") != "active":
             return None
@@ -119,8 +136,15 @@ class LineReader:
         if isinstance(categories := exported["category"], list) and all(isinstance(one, str) for one in categories):
             stated |= ranked_categories(categories)
         metadata = fact.get("metadata")
+        try:
+            content = orjson.dumps([ids, stated, metadata], option=orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError as error:
+            raise InvalidCommandError(f"it cannot be written as JSON again ({error})") from error
+        # The id of the fact in its file, and a digest of its scope and content: an equal line is the same command.
+        digest = hashlib.sha256(content).hexdigest()[:_DIGEST_CHARACTERS]
+        known = fact.get("id") or fact.get("fact_id")
         draft = CommandDraft(
-            command_id=_command_id(fact, ids, stated),
+            command_id=f"import/{known}/{digest}" if known else f"import/{digest}",
             scope_ids=ids,
             issued_at=self.issued_at,
             payload={"kind": "import", "fact": stated, "metadata": {} if metadata is None else metadata},
@@ -137,17 +161,8 @@ class LineReader:
             raise InvalidCommandError(_FIELD.sub(as_the_line_names_it, str(error))) from error
 
 
-def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """The lines, of a line that is too long the beginning; without the mark at the start of some programs' files."""
-    mark = codecs.BOM_UTF8
-    while line := stream.readline(MAX_LINE_BYTES + 1):
-        yield line.removeprefix(mark)
-        mark = b""
-        while not line.endswith(b"\n") and len(line) > MAX_LINE_BYTES:
-            line = stream.readline(MAX_LINE_BYTES + 1)
-
-
-def _parsed(line: bytes) -> dict[str, Any]:
+def _read_fact(line: bytes) -> dict[str, Any]:
+    """The fields of a line, of its two ends the earlier; an end without a zone is left to the command's checks."""
     if len(line) > MAX_LINE_BYTES:
         raise InvalidCommandError(f"it has more than {MAX_LINE_BYTES} bytes")
     try:
@@ -162,11 +177,6 @@ def _parsed(line: bytes) -> dict[str, Any]:
     if (status := fact.get("status", "active")) not in get_args(FactStatus):
         known = ", ".join(get_args(FactStatus))
         raise InvalidCommandError(f"status is not one of {known}: {str(status)[:_MAX_QUOTED]}")
-    return fact
-
-
-def _with_one_end(fact: dict[str, Any]) -> dict[str, Any]:
-    """The fact with the earlier of its two ends; an end that is no time with a zone is left to the command's checks."""
     ends: dict[str, datetime] = {}
     for name in ("true_to", "valid_until"):
         if fact.get(name) is not None:
@@ -179,17 +189,6 @@ def _with_one_end(fact: dict[str, Any]) -> dict[str, Any]:
         return fact
     first = min(ends, key=ends.__getitem__)
     return {name: value for name, value in fact.items() if name not in ("true_to", "valid_until") or name == first}
-
-
-def _command_id(fact: Mapping[str, Any], ids: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
-    """The id of the fact in its file, and a digest of its scope and content: an equal line is the same command."""
-    try:
-        content = orjson.dumps([ids, stated, fact.get("metadata")], option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError as error:
-        raise InvalidCommandError(f"it cannot be written as JSON again ({error})") from error
-    digest = hashlib.sha256(content).hexdigest()[:_DIGEST_CHARACTERS]
-    known = fact.get("id") or fact.get("fact_id")
-    return f"import/{known}/{digest}" if known else f"import/{digest}"
 
 
 class ImportMixin(CommandBase):
@@ -215,7 +214,7 @@ class ImportMixin(CommandBase):
         reader = LineReader(ids=scope_ids(arguments), issued_at=self._now(), actor=arguments.get("actor"))
         with _rewindable(file) as stream:
             start = stream.tell()
-            report = await asyncio.to_thread(_checked_lines, reader, stream)
+            report = await asyncio.to_thread(reader.check, stream)
             if report.damaged and not skip_damaged:
                 faults = [f"line {number}: {what}" for number, what in islice(report.damaged.items(), _MAX_SHOWN)]
                 if (hidden := report.damaged_count - len(faults)) > 0:
@@ -235,18 +234,6 @@ class ImportMixin(CommandBase):
                         report.name_rejected(end.turn_id, end.error or end.status)
                 report.sent += len(batch)
         return report
-
-
-def _checked_lines(reader: LineReader, stream: IO[bytes]) -> ImportReport:
-    report = ImportReport()
-    for number, found in reader.commands(stream):
-        report.read += 1
-        if found is None:
-            report.not_active += 1
-        elif isinstance(found, str):
-            report.name_damaged(number, found)
-    report.passed_over = dict(sorted(reader.passed_over.items()))
-    return report
 
 
 @contextmanager

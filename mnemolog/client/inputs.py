@@ -7,15 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from os import PathLike, fspath
 from pathlib import Path
-from types import EllipsisType, MappingProxyType
-from typing import Any, Final, Literal, TypedDict, get_args, get_origin, get_type_hints
+from types import MappingProxyType, UnionType
+from typing import Any, Final, Literal, TypedDict, cast, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from mnemolog.errors import InvalidCommandError, UnknownArgumentError
 from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.ids import first_id
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter
-from mnemolog.schemas.command import Edit
 from mnemolog.schemas.errors import InvalidArgumentError
 from mnemolog.schemas.filters import EVERYTHING, Filter, parse_filter
 from mnemolog.schemas.scope import SCOPE_FIELDS
@@ -54,7 +53,15 @@ def hint_checks(hints: Mapping[str, Any]) -> Mapping[str, Check]:
 def check_time(name: str, value: object, error: ErrorType) -> datetime:
     """A time with its zone. A time without one is refused: it would be another instant on another machine."""
     if isinstance(value, str):
-        value = _parsed_time(name, value, error)
+        text = value.strip()
+        try:
+            value = date.fromisoformat(text)
+        except ValueError:
+            try:
+                value = datetime.fromisoformat(text)
+            except ValueError as fault:
+                advice = "write 2026-01-31 or 2026-01-31T09:30:00+01:00"
+                raise error(f"{name} is not a time ({value!r:.60}): {advice}") from fault
     if isinstance(value, datetime):
         if value.tzinfo is None or value.utcoffset() is None:
             raise error(
@@ -96,24 +103,6 @@ def check_text(name: str, value: object, error: ErrorType) -> str:
     return value
 
 
-def check_truth(name: str, value: object, error: ErrorType) -> bool:
-    if not isinstance(value, bool):
-        raise error(f"{name} must be True or False, not {kind_of(value)}")
-    return value
-
-
-def check_whole_number(name: str, value: object, error: ErrorType) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise error(f"{name} must be a whole number, not {kind_of(value)}")
-    return value
-
-
-def check_number(name: str, value: object, error: ErrorType) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise error(f"{name} must be a number, not {kind_of(value)}")
-    return value
-
-
 def check_id(name: str, value: object, error: ErrorType) -> UUID | str:
     """An id, or the beginning of one."""
     if not isinstance(value, UUID | str):
@@ -131,37 +120,30 @@ def kind_of(value: object) -> str:
     return _NAMES.get(kind, kind)
 
 
-def _parsed_time(name: str, text: str, error: ErrorType) -> datetime | date:
-    try:
-        return date.fromisoformat(text.strip())
-    except ValueError:
-        pass
-    try:
-        return datetime.fromisoformat(text.strip())
-    except ValueError as fault:
-        shown = f"{text!r:.60}"
-        raise error(f"{name} is not a time ({shown}): write 2026-01-31 or 2026-01-31T09:30:00+01:00") from fault
-
-
 def _check_of(hint: Any) -> Check | None:
     for plain, check in _CHECKS:
         if hint == plain:
             return check
         if hint == plain | None:
-            return _or_none(check)
-    if get_origin(hint) is Literal:
-        return _one_of(get_args(hint))
-    return None
+            return lambda name, value, error: None if value is None else check(name, value, error)
+    if get_origin(hint) is not Literal:
+        return None
+    words = get_args(hint)
 
-
-def _or_none(check: Check) -> Check:
-    return lambda name, value, error: None if value is None else check(name, value, error)
-
-
-def _one_of(words: tuple[str, ...]) -> Check:
-    def check(name: str, value: object, error: ErrorType) -> object:
+    def check_word(name: str, value: object, error: ErrorType) -> object:
         if check_text(name, value, error) not in words:
             raise error(f"{name} is {value!r:.60}: choose one of {', '.join(words)}")
+        return value
+
+    return check_word
+
+
+def _check_kind(kind: type | UnionType, words: str) -> Check:
+    """The check that a value is of a kind; True and False are no numbers."""
+
+    def check(name: str, value: object, error: ErrorType) -> object:
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise error(f"{name} must be {words}, not {kind_of(value)}")
         return value
 
     return check
@@ -171,10 +153,10 @@ _CHECKS: Final[tuple[tuple[Any, Check], ...]] = (
     (When, check_time),
     (Wait, check_wait),
     (UUID | str, check_id),
-    (bool, check_truth),
     (str, check_text),
-    (int, check_whole_number),
-    (float, check_number),
+    (bool, _check_kind(bool, "True or False")),
+    (int, _check_kind(int, "a whole number")),
+    (float, _check_kind(int | float, "a number")),
 )
 
 
@@ -238,12 +220,18 @@ _SYNONYMS: Final = {
     "id": "fact_id",
 }
 """What other memory layers call an argument."""
+NOBODY: Final = "give a user_id or an agent_id, or call it on `memory.scope(user_id=...)`"
 WHOLE_TENANT: Final[ScopeArgs] = {"user_id": "**", "agent_id": "**", "app_id": "**", "run_id": "**"}
 
 
 def scope_ids(arguments: Mapping[str, object]) -> dict[str, Any]:
     """The five ids among `arguments`, None where one is not given."""
     return {name: arguments.get(name) for name in SCOPE_FIELDS}
+
+
+def names_owner(arguments: Mapping[str, object]) -> bool:
+    """Whether a user or an agent is given: a scope has one of them at least."""
+    return arguments.get("user_id") is not None or arguments.get("agent_id") is not None
 
 
 def scope_filter(scope: ScopeArgs) -> ScopeFilter:
@@ -309,10 +297,10 @@ FactId = UUID | str
 FactIds = FactId | Iterable[FactId]
 
 
-def whole_id(given: FactId) -> UUID | None:
-    """The id, or None for the beginning of one."""
+def whole_id(given: object) -> UUID | None:
+    """The id, or None for what is none, such as the beginning of one."""
     try:
-        return given if isinstance(given, UUID) else UUID(given)
+        return given if isinstance(given, UUID) else UUID(cast("str", given))
     except (ValueError, AttributeError, TypeError):
         return None
 
@@ -323,62 +311,10 @@ def as_ids(name: str, given: object) -> list[FactId]:
         return [given]
     if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidCommandError(f"{name} must be an id or a list of ids, not {kind_of(given)}")
-    return [_as_id(f"{name}.{number}", one) for number, one in enumerate(given)]
+    return [as_id(f"{name}.{number}", one) for number, one in enumerate(given)]
 
 
-def as_edits(given: object) -> list[dict[str, Any]]:
-    """Edits as plain values. Raises `InvalidCommandError` that names the place."""
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise InvalidCommandError(f"edits must be a list of edits with fact_id and text, not {kind_of(given)}")
-    edits = []
-    for number, one in enumerate(given):
-        if not isinstance(one, Edit | Mapping):
-            raise InvalidCommandError(f"edits.{number} must be an edit with fact_id and text, not {kind_of(one)}")
-        edits.append(_edit_fields(one.model_dump(exclude_unset=True) if isinstance(one, Edit) else one))
-    return edits
-
-
-def as_edit(fact_id: FactId, text: str, value: str | EllipsisType | None, **more: Any) -> dict[str, Any]:
-    """One edit as plain values; `...` is a value that was not given."""
-    return _edit_fields({"fact_id": fact_id, "text": text, **more, **({} if value is ... else {"value": value})})
-
-
-def _edit_fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as a command has them: there a value that is cleared is empty, and none is one that was not given."""
-    cleared = {"value": ""} if "value" in given and given["value"] is None else {}
-    return {**given, **cleared}
-
-
-def ids_in(payload: Mapping[str, Any]) -> Sequence[FactId]:
-    """The ids of facts and of the event in a payload, in their order."""
-    found: list[FactId] = []
-
-    def note(one: FactId) -> FactId:
-        found.append(one)
-        return one
-
-    with_ids(payload, note)
-    return found
-
-
-def with_ids(payload: Mapping[str, Any], change: Callable[[FactId], FactId]) -> dict[str, Any]:
-    """The payload with each of these ids changed."""
-    changed = dict(payload)
-    if "fact_id" in changed:
-        changed["fact_id"] = change(_as_id("fact_id", changed["fact_id"]))
-    if changed.get("event_id") is not None:
-        changed["event_id"] = change(changed["event_id"])
-    for name in ("fact_ids", "targets"):
-        if name in changed:
-            changed[name] = [change(one) for one in changed[name]]
-    if "edit" in changed:
-        changed["edit"] = with_ids(changed["edit"], change)
-    if "edits" in changed:
-        changed["edits"] = [with_ids(one, change) for one in changed["edits"]]
-    return changed
-
-
-def _as_id(name: str, given: object) -> FactId:
+def as_id(name: str, given: object) -> FactId:
     if not isinstance(given, UUID | str):
         raise InvalidCommandError(f"{name} must be the id of a fact, not {kind_of(given)}")
     return given

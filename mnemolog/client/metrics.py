@@ -5,12 +5,10 @@ starts no server.
 """
 
 from contextlib import AbstractContextManager
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 from mnemolog.common.metric_catalogue import SECONDS_BUCKETS, MetricCatalogue
 
-R = TypeVar("R")
-T = TypeVar("T")
 CATALOGUE: Final = MetricCatalogue()
 QUERY_SECONDS: Final = CATALOGUE.histogram(
     "mnemolog_client_query_seconds",

@@ -205,21 +205,18 @@ class RecordProducer:
         try:
             async with asyncio.timeout_at(deadline):
                 place = await sent
-        except (KafkaError, TimeoutError) as error:
-            return DeliveryReport(name=record.name, error=self._delivery_error(record, error))
+        except (KafkaError, TimeoutError) as cause:
+            late = isinstance(cause, TimeoutError | KafkaTimeoutError)
+            self.needs_reconnect = self.needs_reconnect or not late
+            what = f"was not acknowledged within {self._timeout_seconds:g} s" if late else f"was refused ({cause!r})"
+            error = PublishError(
+                record.name,
+                f"{record.name} {what} by {self._topic}: check that Kafka runs and the topic exists "
+                f"(`mnemolog topics`), then publish again with the same {record.kind}_id",
+            )
+            error.__cause__ = cause
+            return DeliveryReport(name=record.name, error=error)
         return DeliveryReport(name=record.name, position=f"{place.topic}/{place.partition}/{place.offset}")
-
-    def _delivery_error(self, record: OutgoingRecord, cause: BaseException) -> PublishError:
-        late = isinstance(cause, TimeoutError | KafkaTimeoutError)
-        self.needs_reconnect = self.needs_reconnect or not late
-        what = f"was not acknowledged within {self._timeout_seconds:g} s" if late else f"was refused ({cause!r})"
-        error = PublishError(
-            record.name,
-            f"{record.name} {what} by {self._topic}: check that Kafka runs and the topic exists "
-            f"(`mnemolog topics`), then publish again with the same {record.kind}_id",
-        )
-        error.__cause__ = cause
-        return error
 
 
 async def as_async(records: Iterable[OutgoingRecord]) -> AsyncIterator[OutgoingRecord]:

@@ -5,13 +5,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from mnemolog.client.base import ClientBase, Read, checked_time
-from mnemolog.client.inputs import (
-    FactId,
-    ScopeArgs,
-    When,
-    scope_and_filter,
-    scope_filter,
-)
+from mnemolog.client.inputs import FactId, ScopeArgs, When, scope_and_filter, scope_filter
 from mnemolog.projections.queries import diff, explain, facts, pending, write_result
 from mnemolog.projections.queries.diff import Axis, Diff
 from mnemolog.projections.queries.explain import Explanation, History
@@ -22,8 +16,8 @@ from mnemolog.projections.queries.write_result import WhyNot
 from mnemolog.texts import explanation_sentences, missing_sentence
 
 
-class FactQueryMixin(ClientBase):
-    """Facts as they are and as they were, and how many there are of whom. No method needs Kafka."""
+class QueryMixin(ClientBase):
+    """Facts as they are and as they were, decisions, and their figures. No method needs Kafka."""
 
     @Read
     async def get(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> FoundFact:
@@ -88,10 +82,6 @@ class FactQueryMixin(ClientBase):
         """How many facts `facts` of the same arguments lists."""
         within, wanted = scope_and_filter(scope, filters)
         return await self._query(count_facts, within, wanted, all_versions=all_versions, at=self._now())
-
-
-class DecisionQueryMixin(ClientBase):
-    """Decisions and their figures. No method needs Kafka."""
 
     @Read
     async def history(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> History:

@@ -83,18 +83,6 @@ def _as_result(given: object) -> Result:
     )
 
 
-def _may_follow(given: Result, result: Result) -> bool:
-    """Whether a result is the end of an earlier record of this id, so that the end of `given` is still to come.
-
-    A turn that failed, or what was rejected for a limit, may be published again under its id.
-    """
-    can_retry = result.limit is not None or (result.source_kind == "turn" and result.status == "failed")
-    partition, _, offset = (result.position or "").rpartition("/")
-    own_partition, _, own_offset = (given.position or "").rpartition("/")
-    is_earlier = bool(partition) and partition == own_partition and int(offset) < int(own_offset)
-    return can_retry and is_earlier
-
-
 class ResultBase(ClientBase):
     """Asks how turns and commands ended, and waits for their ends."""
 
@@ -171,7 +159,12 @@ class ResultBase(ClientBase):
             return str(error)
         if result.status == "pending":
             return "it is being processed; look at the worker's log, or wait longer"
-        if result.attempt < attempt or _may_follow(one, result):
+        # A turn that failed, or what was rejected for a limit, may be published again under its id.
+        can_retry = result.limit is not None or (result.source_kind == "turn" and result.status == "failed")
+        partition, _, offset = (result.position or "").rpartition("/")
+        own_partition, _, own_offset = (one.position or "").rpartition("/")
+        is_earlier = bool(partition) and partition == own_partition and int(offset) < int(own_offset)
+        if result.attempt < attempt or (can_retry and is_earlier):
             return f"its attempt {result.attempt} ended {result.status}, a later one has not finished"
         return result
 

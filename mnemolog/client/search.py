@@ -1,28 +1,17 @@
-"""The methods of the client that search and make a context for a prompt."""
+"""Search, and a context for a prompt: their arguments, and the methods of the client."""
 
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from numbers import Integral
-from typing import TYPE_CHECKING, Final, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Unpack, cast
 
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, ValidationError
 
 from mnemolog.client.base import ClientBase, Read
-from mnemolog.client.inputs import kind_of
+from mnemolog.client.inputs import ScopeArgs, When, check_time, kind_of, scope_ids, scope_of
 from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS, SEARCH_HITS, search_phase
-from mnemolog.client.search_arguments import (
-    RERANKED,
-    ContextArgs,
-    SearchAids,
-    SearchArgs,
-    WhenAsked,
-    search_options,
-    search_scopes,
-)
 from mnemolog.projections.context import (
     DEFAULT_BUDGET_TOKENS,
     MIN_CONFIDENCE,
@@ -38,19 +27,35 @@ from mnemolog.projections.errors import QueryError, check_unicode
 from mnemolog.projections.queries.results import counted
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import (
+    MAX_SCOPES,
     SHOWN,
     Findings,
+    Fusion,
     Hit,
     LeftOutHits,
     LeftOutReason,
     Score,
     SearchMode,
     SearchOptions,
+    Weights,
+    checked_scopes,
     count_facts,
     storable_question,
 )
 from mnemolog.projections.search.search import search as search_facts
-from mnemolog.projections.search.turn_search import LeftOutTurns, TurnFindings, TurnHit, search_turns
+from mnemolog.projections.search.turn_search import (
+    SHOWN_STATUSES,
+    LeftOutTurns,
+    TurnFindings,
+    TurnHit,
+    TurnStatus,
+    search_turns,
+)
+from mnemolog.schemas.base import Fraction, Record
+from mnemolog.schemas.errors import describe_faults
+from mnemolog.schemas.facts import FactStatus
+from mnemolog.schemas.filters import BRANCHES, EVERYTHING, Filter, parse_filter
+from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.schemas.vector import Vector
 from mnemolog.texts import NO_SELECTED, NO_TURN, no_hit_sentence
 
@@ -61,6 +66,174 @@ MIN_SHARE: Final = 0.5
 """The share of an event's words that a fact must have to date the event, rare words counting more."""
 NO_TIME: Final = "the question names no time to narrow the search to"
 FoundBy = Literal["words", "vector", "both", "other"]
+Include = Literal["facts", "turns"]
+WhenAsked = Literal["boost", "narrow", "ignore"]
+MAX_VARIANTS: Final = 5
+RERANKED: Final = 50
+"""Hits that a reranker orders at the most."""
+_FACT_ARGUMENTS: Final = (
+    "threshold",
+    "state",
+    "true_at",
+    "per_matter",
+    "fusion",
+    "rrf_k",
+    "ranks",
+    "rerank",
+    "neighbours",
+)
+_TURN_FIELDS: Final = frozenset(
+    {*BRANCHES, "user_id", "agent_id", "app_id", "run_id", "source_id", "speaker", "metadata"}
+    | {"created_at", "event_time", "structured_attributes"}
+)
+
+
+_ONE_OR_SEVERAL: Final = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+
+
+class SearchAids(Record):
+    """What a search is asked besides the options of its statements.
+
+    `include` is what is looked for: facts unless given. `turn_status` is how turns ended that are found; rejected turns
+    are found only where it says so. `when` is what becomes of the time that the question names: what happened in it
+    counts more, or alone, or it is ignored. `rerank` lets a model order the hits, `variants` is how many other wordings
+    of the question a model adds.
+    """
+
+    include: Annotated[tuple[Include, ...], Field(min_length=1, max_length=2), _ONE_OR_SEVERAL] = ("facts",)
+    turn_status: Annotated[tuple[TurnStatus, ...], Field(min_length=1, max_length=4), _ONE_OR_SEVERAL] = SHOWN_STATUSES
+    when: WhenAsked = "boost"
+    rerank: StrictBool = False
+    variants: Annotated[StrictInt, Field(ge=0, le=MAX_VARIANTS)] = 0
+    min_confidence: Fraction | None = None
+
+    @property
+    def facts(self) -> bool:
+        return "facts" in self.include
+
+    @property
+    def turns(self) -> bool:
+        return "turns" in self.include
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], wanted: Filter) -> Self:
+        """The aids among the arguments of a search with the filter `wanted`.
+
+        Raises `QueryError` that names the place of each fault, and where turns alone are looked for by what only facts
+        have.
+        """
+        try:
+            asked = cls.model_validate({name: given[name] for name in cls.model_fields if given.get(name) is not None})
+        except ValidationError as error:
+            raise QueryError(describe_faults(error)) from error
+        if not asked.facts:
+            named = [name for name in _FACT_ARGUMENTS if given.get(name) not in (None, False)]
+            if of_facts := named or [f"filters.{name}" for name in sorted(_fields_of(wanted) - _TURN_FIELDS)]:
+                verb = "is" if len(of_facts) == 1 else "are"
+                raise QueryError(
+                    f"{', '.join(of_facts)} {verb} about facts, and only turns are searched: include facts too, or "
+                    "leave it out"
+                )
+        if not asked.turns and given.get("turn_status") is not None:
+            raise QueryError("turn_status is about turns: add include=['facts', 'turns'], or leave it out")
+        return asked
+
+
+def _fields_of(wanted: Filter) -> set[str]:
+    """The fields that a filter and its branches name."""
+    inner = (part for name in BRANCHES for part in getattr(wanted, name) or ())
+    return set(wanted.model_fields_set).union(*map(_fields_of, inner))
+
+
+class SearchArgs(ScopeArgs, total=False):
+    """What a search takes besides its question.
+
+    `limit` is the most hits, 1 to 100, 20 unless given. A fact that has no word in common with the query is a hit from
+    the cosine similarity `threshold` on: that of the embedding model unless it is given, 0 for none. Facts whose
+    confidence is below `min_confidence` (that of the settings, or 0, unless given) are left out. `filters` are
+    conditions as `facts` takes them. `state` is one status or several: active and pending ones unless given.
+    `believed_at` asks for what was known then, `true_at` for what was true then; each is the other one unless given.
+    `any` has up to 20 scopes that are searched together, each completed by the ids of the call. `fusion` is `rrf`
+    (with `rrf_k`) or `weighted`; `weights` change how much each signal counts, `half_life_days` how soon recency
+    fades. `neighbours` is how many facts before and after each hit are given with it, up to 10, of what was said
+    within an hour in its scope: `hit.neighbours`. `period` is a time that the question names, from and to: what
+    happened in it counts more, and with `only_period` nothing else is found. `ranks` asks for the rank of each hit by
+    each signal, `explain` also for what was left out and why. Of facts with one subject and key those beyond the best
+    `per_matter` (3) come after all others. With `rerank` a model orders the first 50 candidates; `variants` is how
+    many other wordings of the question a model adds, up to 5. Where the model is away the search goes on without it,
+    and `notice` says so. `when` is what the time does that the question names, unless `period` is given: `boost`
+    (unless given) or `narrow` to it, or `ignore`. `include` is `facts`, `turns` or both: turns are found by what
+    people said in them, and are a list of their own. `turn_status` says how those turns ended: `rejected` ones are
+    found only where it names them.
+    """
+
+    limit: int
+    threshold: float | None
+    min_confidence: float | None
+    filters: Mapping[str, Any] | None
+    state: FactStatus | Sequence[FactStatus] | None
+    believed_at: When | None
+    true_at: When | None
+    any: Sequence[Mapping[str, str | None]] | None
+    period: Sequence[When] | None
+    only_period: bool
+    neighbours: int
+    per_matter: int
+    explain: bool
+    ranks: bool
+    fusion: Fusion
+    rrf_k: int
+    half_life_days: float
+    weights: Weights | Mapping[str, float] | None
+    rerank: bool
+    variants: int
+    when: WhenAsked
+    include: Include | Sequence[Include]
+    turn_status: TurnStatus | Sequence[TurnStatus]
+
+
+class ContextArgs(ScopeArgs, total=False):
+    """What the search of a context takes: `limit`, `threshold` and `any` as `SearchArgs` has them."""
+
+    limit: int
+    threshold: float | None
+    any: Sequence[Mapping[str, str | None]] | None
+
+
+_NOT_OPTIONS: Final = frozenset({*SCOPE_FIELDS, "any", *SearchAids.model_fields})
+
+
+def search_options(given: SearchArgs) -> SearchOptions:
+    """The options among the arguments. Raises `QueryError` that names the place of each fault."""
+    asked = {
+        name: value.model_dump() if isinstance(value, Weights) else value
+        for name, value in given.items()
+        if name not in _NOT_OPTIONS and value is not None
+    }
+    if isinstance(period := asked.get("period"), Sequence) and not isinstance(period, str):
+        asked["period"] = tuple(check_time(f"period.{place}", one, QueryError) for place, one in enumerate(period))
+    return SearchOptions.read({**asked, "filters": parse_filter(asked.get("filters", EVERYTHING))})
+
+
+def search_scopes(given: SearchArgs | ContextArgs, wanted: Filter = EVERYTHING) -> tuple[ScopeFilter, ...]:
+    """The scopes to search in; where no id is named, those of the filter.
+
+    Raises `QueryError` for scopes that cannot be searched together.
+    """
+    several: object = given.get("any")
+    if several is None:
+        return (scope_of(given, wanted),)
+    if not isinstance(several, Sequence) or isinstance(several, str) or not 1 <= len(several) <= MAX_SCOPES:
+        raise QueryError(f"any must be a list of 1 to {MAX_SCOPES} scopes, such as [{{}}, {{'run_id': 'r1'}}]")
+    scopes = []
+    for place, ids in enumerate(several):  # the ids of the call hold where a scope of `any` names none
+        if not isinstance(ids, Mapping) or not all(isinstance(value, str | None) for value in ids.values()):
+            raise QueryError(f"any[{place}] must be an object of ids, such as {{'run_id': 'r1'}}")
+        if unknown := ids.keys() - set(SCOPE_FIELDS):
+            known = ", ".join(SCOPE_FIELDS)
+            raise QueryError(f"any[{place}] has no id {min(map(str, unknown))!r}: choose among {known}")
+        scopes.append(ScopeFilter(**{**scope_ids(given), **ids}))
+    return checked_scopes(scopes)
 
 
 def joined_words(question: str, wordings: Sequence[str]) -> str:
@@ -225,7 +398,15 @@ class SearchMixin(ClientBase):
         models = self._connections.search_models
         wordings, no_wordings = await models.wordings(query, aids.variants)
         words = joined_words(query, wordings)
-        vector, no_vector = await self._embed(query, wordings) if aids.facts else (None, None)
+        vector, no_vector = None, None
+        if aids.facts:
+            with search_phase("embed"):
+                vectors, fault = await models.embed(query, *wordings)
+            vector = mean_vector(vectors) if vectors else None
+            if fault:
+                no_vector = (
+                    f"without the vectors of some wordings: {fault}" if vectors else f"full-text search only: {fault}"
+                )
         asked, no_time = await self._with_asked_period(query, asked, aids.when, within)
         turns = TurnFindings()
         if aids.turns:
@@ -233,14 +414,18 @@ class SearchMixin(ClientBase):
                 statuses = aids.turn_status
                 turns = await self._query(search_turns, within, words, asked, at=self._now(), statuses=statuses)
         if asked.threshold is None and vector is not None:
-            asked = asked.model_copy(update={"threshold": self._connections.query_embedder.floor_for(vector)})
+            asked = asked.model_copy(update={"threshold": models.floor_for(vector)})
         limit = asked.limit
         if aids.rerank:
             asked = asked.model_copy(update={"limit": max(limit, RERANKED)})
-        found, no_hit = Findings(), None
+        found, no_hit = Findings(), ""
         if aids.facts:
             with search_phase("sql"):
-                found, no_hit = await self._query(_findings, within, words, vector, asked, at=self._now())
+                found = await self._query(search_facts, within, words, vector, asked, at=self._now())
+                if not found.hits and (len(within) > 1 or asked.selects):
+                    no_hit = NO_SELECTED
+                elif not found.hits:
+                    no_hit = no_hit_sentence(await self._query(count_facts, within[0], at=self._now()))
         least = aids.min_confidence if aids.min_confidence is not None else self._settings.min_confidence or 0.0
         sure = tuple(hit for hit in found.hits if hit.fact.confidence >= least)
         doubted = counted(len(found.hits) - len(sure), "hit")
@@ -261,17 +446,6 @@ class SearchMixin(ClientBase):
             left_out_turns=turns.left_out,
         )
 
-    async def _embed(self, query: str, wordings: Sequence[str]) -> tuple[Vector | None, str | None]:
-        """The mean vector of the question and its other wordings, and a notice where the embedder is away.
-
-        Then only wordings whose vectors are known count.
-        """
-        with search_phase("embed"):
-            vectors, fault = await self._connections.query_embedder.embed(query, *wordings)
-        if not vectors:
-            return None, f"full-text search only: {fault}"
-        return mean_vector(vectors), f"without the vectors of some wordings: {fault}" if fault else None
-
     async def _with_asked_period(
         self, question: str, options: SearchOptions, when: WhenAsked, within: Sequence[ScopeFilter]
     ) -> tuple[SearchOptions, str | None]:
@@ -283,8 +457,15 @@ class SearchMixin(ClientBase):
         if when == "ignore" or options.period is not None:
             return options, None
         at = self._now()
+
+        def read() -> "tuple[Period | None, PeriodEvent | None]":
+            from mnemolog.streams.text.times import asked_event, asked_period  # noqa: PLC0415 - needs an extra
+
+            period = asked_period(question, at)
+            return period, None if period else asked_event(question)
+
         try:
-            period, event = await asyncio.to_thread(_read_period, question, at)
+            period, event = await asyncio.to_thread(read)  # the first date loads the words of six languages
         except ImportError as error:
             if when == "boost":
                 return options, None
@@ -298,32 +479,3 @@ class SearchMixin(ClientBase):
         if period is None or period[0] >= period[1]:
             return options, NO_TIME if when == "narrow" else None
         return options.model_copy(update={"period": period, "only_period": when == "narrow"}), None
-
-
-def _read_period(question: str, at: datetime) -> tuple["Period | None", "PeriodEvent | None"]:
-    """The period that a question names, or else the event that it names one by.
-
-    Called in a thread: the first question with a date loads the words of six languages.
-    """
-    from mnemolog.streams.text.times import asked_event, asked_period  # noqa: PLC0415 - needs an extra
-
-    period = asked_period(question, at)
-    return period, None if period else asked_event(question)
-
-
-async def _findings(
-    conn: AsyncConnection[TupleRow],
-    within: Sequence[ScopeFilter],
-    text: str,
-    vector: Vector | None,
-    options: SearchOptions,
-    *,
-    at: datetime,
-) -> tuple[Findings, str | None]:
-    """What a search finds, or in words why it finds nothing: then the facts of a single scope are counted."""
-    found = await search_facts(conn, within, text, vector, options, at=at)
-    if found.hits:
-        return found, None
-    if len(within) > 1 or options.selects:
-        return found, NO_SELECTED
-    return found, no_hit_sentence(await count_facts(conn, within[0], at=at))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
 from mnemolog.client.metrics import QUERY_VECTORS, SearchPhase, search_phase
-from mnemolog.client.search_arguments import RERANKED
+from mnemolog.client.search import RERANKED
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.search.search import Hit
 from mnemolog.schemas.vector import Vector
@@ -40,9 +40,14 @@ class KeptModel(Generic[M]):
 
     async def get(self) -> M:
         """The model. A caller that stops waiting does not stop the loading: later callers get the model."""
-        if self._made is None or self._failed_for_now(self._made):
-            self._made = asyncio.create_task(asyncio.to_thread(self._build))
-        return await asyncio.shield(self._made)
+        made = self._made
+        if made is not None and made.done():
+            error = asyncio.CancelledError() if made.cancelled() else made.exception()
+            if error is not None and not isinstance(error, ProviderConfigurationError):
+                made = None
+        if made is None:
+            made = self._made = asyncio.create_task(asyncio.to_thread(self._build))
+        return await asyncio.shield(made)
 
     async def close(self) -> None:
         """Close the model, if it was made."""
@@ -51,13 +56,6 @@ class KeptModel(Generic[M]):
         (model,) = await asyncio.gather(self._made, return_exceptions=True)
         if not isinstance(model, BaseException):
             await model.close()
-
-    @staticmethod
-    def _failed_for_now(made: asyncio.Task[M]) -> bool:
-        if not made.done():
-            return False
-        error = None if made.cancelled() else made.exception()
-        return made.cancelled() or not (error is None or isinstance(error, ProviderConfigurationError))
 
 
 class VectorCache:
@@ -86,20 +84,26 @@ def _key(model: str, text: str) -> bytes:
     return hashlib.sha256(f"{model}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
 
-class QueryEmbedder:
-    """Embeds queries with the configured embedder, made at the first query and kept. The last vectors are kept too."""
+class SearchModels:
+    """Asks an embedder, a reranker and a model for wordings, each made at its first use and kept, as the last vectors.
 
-    def __init__(self, settings: StreamsSettings, *, timeout_seconds: float = EMBEDDING_TIMEOUT_SECONDS) -> None:
+    A model that is missing, away, late or wrong raises nothing: the search goes on without it, and a notice says why.
+    """
+
+    def __init__(self, settings: StreamsSettings) -> None:
         self._settings = settings
-        self._timeout_seconds = timeout_seconds
         self._embedder: KeptModel[Embedder] = KeptModel(lambda: build_embedder(settings))
-        self._warned = False
+        self._embedding_timeout = EMBEDDING_TIMEOUT_SECONDS
         self._vectors = VectorCache()
+        self._warned = False
+        self._reranker = KeptModel(lambda: build_reranker(settings))
+        self._variants = KeptModel(lambda: build_variants(settings))
+        self._timeout_seconds = settings.search_model_timeout
 
     async def embed(self, *texts: str) -> tuple[tuple[Vector, ...], str | None]:
         """The vectors of a query's texts, in one call; those that are known, and a notice, where the others fail.
 
-        An embedder that is missing or away raises nothing.
+        They are of the configured embedder; one that is missing or away raises nothing.
         """
         known: dict[str, Vector] = {}
         texts = tuple(text.strip()[:MAX_EMBEDDED] for text in texts)
@@ -108,10 +112,10 @@ class QueryEmbedder:
             found = {text: self._vectors.get(embedder.model, text) for text in dict.fromkeys(texts)}
             known = {text: vector for text, vector in found.items() if vector is not None}
             missing = [text for text in found if text not in known]
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(self._embedding_timeout):
                 embedded = (await embedder.embed(missing)).vectors if missing else ()
         except TimeoutError:
-            reason = f"the embedder did not answer within {self._timeout_seconds:g} s"
+            reason = f"the embedder did not answer within {self._embedding_timeout:g} s"
         except ProviderError as error:
             reason = str(error)
         else:
@@ -130,31 +134,12 @@ class QueryEmbedder:
 
         return search_floor(vector.model, self._settings.search_threshold)
 
-    async def close(self) -> None:
-        await self._embedder.close()
-
-
-class SearchModels:
-    """Asks a reranker and a model for wordings, each made at its first use and kept.
-
-    A model that is missing, away, late or wrong raises nothing: the search goes on without it, and a notice says why.
-    """
-
-    def __init__(self, settings: StreamsSettings) -> None:
-        self._reranker = KeptModel(lambda: build_reranker(settings))
-        self._variants = KeptModel(lambda: build_variants(settings))
-        self._timeout_seconds = settings.search_model_timeout
-
     async def rerank(self, question: str, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], str | None]:
         """The first hits in the order of the model, the others behind them; or as they are with a notice."""
         if not hits:
             return hits, None
         texts = [hit.fact.text for hit in hits[:RERANKED]]
-
-        async def order() -> tuple[int, ...]:
-            return await (await self._reranker.get()).rerank(question, texts)
-
-        found, reason = await self._ask("rerank", order)
+        found, reason = await self._ask("rerank", self._reranker, lambda model: model.rerank(question, texts))
         if found is None:
             return hits, f"not reranked: {reason}"
         return (*(hits[index] for index in found), *hits[RERANKED:]), None
@@ -163,22 +148,21 @@ class SearchModels:
         """At most `count` other wordings of the question, or none with a notice."""
         if not count:
             return (), None
-
-        async def variants() -> tuple[str, ...]:
-            return await (await self._variants.get()).variants(question, count)
-
-        found, reason = await self._ask("variants", variants)
+        found, reason = await self._ask("variants", self._variants, lambda model: model.variants(question, count))
         return (found, None) if found is not None else ((), f"without other wordings: {reason}")
 
     async def close(self) -> None:
+        await self._embedder.close()
         await self._reranker.close()
         await self._variants.close()
 
-    async def _ask(self, phase: SearchPhase, call: Callable[[], Awaitable[R]]) -> tuple[R | None, str]:
+    async def _ask(
+        self, phase: SearchPhase, kept: KeptModel[M], call: Callable[[M], Awaitable[R]]
+    ) -> tuple[R | None, str]:
         try:
             with search_phase(phase):
                 async with asyncio.timeout(self._timeout_seconds):
-                    return await call(), ""
+                    return await call(await kept.get()), ""
         except TimeoutError:
             reason = f"the model did not answer within {self._timeout_seconds:g} s"
         except ProviderError as error:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.producer import DeliveryReport, OutgoingRecord, RecordProducer
-from mnemolog.client.records import read_turn
+from mnemolog.client.producer import OutgoingRecord, RecordProducer
 from mnemolog.client.results import published
+from mnemolog.client.turns import read_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.projections.queries.results import Result
 from mnemolog.schemas.admission import parse_turn, source_kind
@@ -53,57 +53,51 @@ class TurnFilePublisher:
         self._settings = settings
         self._raw = raw
         self._progress = progress
-        self._awaiting_delivery: deque[tuple[int, OutgoingRecord]] = deque()
 
     async def publish(self, stream: IO[bytes]) -> list[Result]:
         """Send every line that is a turn; returns when the broker has answered for all of them."""
-        settings = self._settings
-        publisher = await RecordProducer.connect(
+        settings, report = self._settings, self.report
+        sent: deque[tuple[int, OutgoingRecord]] = deque()
+
+        async def records() -> AsyncIterator[OutgoingRecord]:
+            hint = READ_HINT_BYTES if stream.seekable() else 1
+            number = 0
+            # Read in a thread: a pipe may be slow, and what was sent awaits answers.
+            while lines := await asyncio.to_thread(stream.readlines, hint):
+                for number, line in enumerate(lines, start=number + 1):  # noqa: B020 - goes on where the last batch ended
+                    if not (content := line.strip()):
+                        continue
+                    report.read += 1
+                    try:
+                        sent.append((number, self._record(number, content)))
+                    except InvalidTurnError as error:
+                        report.refused[number] = str(error)
+                    else:
+                        yield sent[-1][1]
+
+        producer = await RecordProducer.connect(
             settings.kafka or "", prefix=settings.topic_prefix, compression=settings.compression
         )
+        followed: list[Result] = []
         try:
-            receipts = publisher.publish_stream(self._records(stream))
-            return [followed async for receipt in receipts if (followed := self._count_delivery(receipt))]
+            async for delivery in producer.publish_stream(records()):
+                number, record = sent.popleft()
+                if delivery.position is None:
+                    report.unacknowledged[number] = str(delivery.error)
+                    continue
+                report.acknowledged += 1
+                self._progress("acknowledged by the broker", report.acknowledged, report.read)
+                judged = parse_turn(record.value, position=delivery.position, max_bytes=settings.max_turn_bytes)
+                if isinstance(judged, Turn):
+                    followed.append(published(judged, position=delivery.position))
+                else:
+                    whose = (judged.scope.tenant, judged.scope.user_id) if judged.scope else (None, None)
+                    followed.append(
+                        Result(turn_id=judged.source_id, position=delivery.position, tenant=whose[0], user_id=whose[1])
+                    )
         finally:
-            await publisher.close()
-
-    async def wait_for_ends(self, records: Sequence[Result], *, seconds: float) -> None:
-        """Wait until all `records` have their ends, `seconds` at the most, and count the ends."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        at_once = asyncio.Semaphore(MAX_CONCURRENT_WAITS)
-
-        async def one(client: AsyncMemoryClient, record: Result) -> None:
-            try:
-                async with at_once, asyncio.timeout_at(deadline):
-                    result = await client.wait(record, timeout=seconds)
-            except TimeoutError:
-                self.report.unfinished.append(record.turn_id)
-            else:
-                self._count_end(record, result)
-            self._progress("finished", self.report.ends.total() + len(self.report.reused), len(records))
-
-        async with AsyncMemoryClient(settings=self._settings) as client, asyncio.TaskGroup() as group:
-            for record in records:
-                group.create_task(one(client, record))
-
-    def _count_end(self, record: Result, result: Result) -> None:
-        if result.reused:
-            self.report.reused.append(record.turn_id)
-            return
-        self.report.ends[result.status] += 1
-        if not result.success:
-            self.report.unsuccessful[record.turn_id] = result.error or result.status
-
-    async def _records(self, stream: IO[bytes]) -> AsyncIterator[OutgoingRecord]:
-        async for number, content in _lines(stream):
-            self.report.read += 1
-            try:
-                record = self._record(number, content)
-            except InvalidTurnError as error:
-                self.report.refused[number] = str(error)
-                continue
-            self._awaiting_delivery.append((number, record))
-            yield record
+            await producer.close()
+        return followed
 
     def _record(self, number: int, content: bytes) -> OutgoingRecord:
         if source_kind(content) == "command":
@@ -113,26 +107,27 @@ class TurnFilePublisher:
         scope = parse_turn(content, position="").scope
         return OutgoingRecord(name=f"line {number}", key=scope.key if scope else None, value=content)
 
-    def _count_delivery(self, delivery: DeliveryReport) -> Result | None:
-        number, record = self._awaiting_delivery.popleft()
-        if delivery.position is None:
-            self.report.unacknowledged[number] = str(delivery.error)
-            return None
-        self.report.acknowledged += 1
-        self._progress("acknowledged by the broker", self.report.acknowledged, self.report.read)
-        judged = parse_turn(record.value, position=delivery.position, max_bytes=self._settings.max_turn_bytes)
-        if isinstance(judged, Turn):
-            return published(judged, position=delivery.position)
-        whose = (judged.scope.tenant, judged.scope.user_id) if judged.scope else (None, None)
-        return Result(turn_id=judged.source_id, position=delivery.position, tenant=whose[0], user_id=whose[1])
+    async def wait_for_ends(self, records: Sequence[Result], *, seconds: float) -> None:
+        """Wait until all `records` have their ends, `seconds` at the most, and count the ends."""
+        report = self.report
+        deadline = asyncio.get_running_loop().time() + seconds
+        at_once = asyncio.Semaphore(MAX_CONCURRENT_WAITS)
 
+        async def one(client: AsyncMemoryClient, record: Result) -> None:
+            try:
+                async with at_once, asyncio.timeout_at(deadline):
+                    end = await client.wait(record, timeout=seconds)
+            except TimeoutError:
+                report.unfinished.append(record.turn_id)
+            else:
+                if end.reused:
+                    report.reused.append(record.turn_id)
+                else:
+                    report.ends[end.status] += 1
+                    if not end.success:
+                        report.unsuccessful[record.turn_id] = end.error or end.status
+            self._progress("finished", report.ends.total() + len(report.reused), len(records))
 
-async def _lines(stream: IO[bytes]) -> AsyncIterator[tuple[int, bytes]]:
-    """Numbered lines that hold anything. Read in a thread: a pipe may be slow, and what was sent awaits answers."""
-    hint = READ_HINT_BYTES if stream.seekable() else 1
-    number = 0
-    while lines := await asyncio.to_thread(stream.readlines, hint):
-        for line in lines:
-            number += 1
-            if content := line.strip():
-                yield number, content
+        async with AsyncMemoryClient(settings=self._settings) as client, asyncio.TaskGroup() as group:
+            for record in records:
+                group.create_task(one(client, record))

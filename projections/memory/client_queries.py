@@ -9,8 +9,8 @@ from typing import Any, Final
 from psycopg.sql import SQL, Composable, Identifier
 
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.scope import SCOPE_FIELDS
 
-SCOPE_IDS: Final = ("tenant", "user_id", "agent_id", "app_id", "run_id")
 NOW: Final = SQL("now()")
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 
@@ -48,10 +48,8 @@ class ClientQuery:
         return SQL(self._with_parameters(text.as_string(), function).rstrip(";"))
 
     def _with_parameters(self, text: str, function: str) -> str:
-        def expression(found: re.Match[str]) -> str:
-            return self.parameters.get(found[1], f"{function}.{found[1]}")
-
-        return _PARAMETER.sub(expression, text).replace("%%", "%")
+        filled = _PARAMETER.sub(lambda place: self.parameters.get(place[1], f"{function}.{place[1]}"), text)
+        return filled.replace("%%", "%")
 
 
 def fact_columns(*, ids: str = "f", state: str = "f", at: SQL = NOW) -> Composable:
@@ -69,13 +67,13 @@ def scope_condition(function: str, row: str = "f") -> Composable:
     condition = queries("memory")["id_condition"]
     return SQL(" AND ").join(
         condition.format(row=Identifier(row), id=Identifier(name), value=Identifier(function, name))
-        for name in SCOPE_IDS
+        for name in SCOPE_FIELDS
     )
 
 
 def _exact(function: str) -> dict[str, str]:
     """The ids of a scope as the tables have them."""
-    return {name: f"coalesce({function}.{name}, '')" for name in SCOPE_IDS}
+    return {name: f"coalesce({function}.{name}, '')" for name in SCOPE_FIELDS}
 
 
 _WEIGHTS: Final = {"vector": 0.45, "text": 0.45, "names": 0.2, "recency": 0.1, "times": 0.1}
@@ -125,7 +123,13 @@ _UNFILTERED: Final = {
 CLIENT_QUERIES: Final[Mapping[str, Mapping[str, ClientQuery]]] = MappingProxyType(
     {
         "facts_as_of": {
-            "query": ClientQuery(file="facts", name="facts_as_of", state="s", at="%(true_at)s", parts={"known": None})
+            "query": ClientQuery(
+                file="facts",
+                name="facts_as_of",
+                state="s",
+                at="%(true_at)s",
+                parts={"state_at": "state_at", "known": None},
+            )
         },
         "changes_between": {"query": ClientQuery(file="history", name="changes", row="e")},
         "profile": {"query": ClientQuery(file="profiles", name="profile", parameters=_exact("profile"))},

@@ -11,20 +11,19 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Mapping
-from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 
 from mnemolog.projections.database import JOURNAL_SCHEMA, LIVE_SCHEMA
 from mnemolog.projections.definitions import replace_definitions
 from mnemolog.projections.errors import MigrationRefusedError
-from mnemolog.projections.memory.upgrade import ensure_memory_schema
-from mnemolog.projections.sql import queries
+from mnemolog.projections.memory.definitions import ensure_memory_schema
+from mnemolog.projections.sql import migration_text, queries
 
 _FOLDERS: Final = {"journal": JOURNAL_SCHEMA, "projections": LIVE_SCHEMA}
 _DEFINITIONS: Final = ("journal/functions.sql", "projections/functions.sql", "projections/views.sql")
@@ -63,12 +62,6 @@ def projection_files() -> list[str]:
     return ["projections/functions.sql", *_table_files("projections"), "projections/views.sql"]
 
 
-@cache
-def migration_text(file: str) -> str:
-    """The SQL of one file, named by its path in this folder."""
-    return files(__package__).joinpath(file).read_text(encoding="utf-8")
-
-
 def _table_files(folder: str) -> list[str]:
     """The baseline of the tables, then the numbered files."""
     numbered = sorted(
@@ -102,7 +95,15 @@ def _migrate(url: str) -> None:
         for folder, schema in _FOLDERS.items():
             connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
             connection.execute(SQL("SET LOCAL search_path = {}, public").format(Identifier(schema)))
-            _bring_up_to_date(connection, folder, schema, applied)
+            missing = [file for file in _table_files(folder) if file not in applied]
+            for file in (f"{folder}/functions.sql", *missing, f"{folder}/views.sql"):
+                if file in missing:
+                    connection.execute(migration_text(file).encode())
+                elif file in _DEFINITIONS and (missing or applied.get(file) != _digest(file)):
+                    replace_definitions(connection, schema, migration_text(file))
+                else:
+                    continue
+                connection.execute(_SQL["set_applied"], {"file": file, "digest": _digest(file)})
         ensure_memory_schema(connection)
 
 
@@ -117,18 +118,6 @@ def _refuse_unknown(applied: Mapping[str, str]) -> None:
             raise MigrationRefusedError(
                 f"{file} was changed after it was applied to this database: put it back, and add a numbered file"
             )
-
-
-def _bring_up_to_date(connection: Connection[Any], folder: str, schema: str, applied: Mapping[str, str]) -> None:
-    missing = [file for file in _table_files(folder) if file not in applied]
-    for file in (f"{folder}/functions.sql", *missing, f"{folder}/views.sql"):
-        if file in missing:
-            connection.execute(migration_text(file).encode())
-        elif file in _DEFINITIONS and (missing or applied.get(file) != _digest(file)):
-            replace_definitions(connection, schema, migration_text(file))
-        else:
-            continue
-        connection.execute(_SQL["set_applied"], {"file": file, "digest": _digest(file)})
 
 
 def _digest(file: str) -> str:

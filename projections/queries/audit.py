@@ -159,7 +159,6 @@ async def worker_problems(conn: AsyncConnection[TupleRow]) -> list[WorkerProblem
 
 
 async def table_counts(conn: AsyncConnection[TupleRow]) -> TableCounts:
-    """Count the rows of all tenants now."""
     (found,) = await fetch_rows(conn, TableCounts, queries("audit")["table_counts"], {})
     return found
 

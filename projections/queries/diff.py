@@ -38,28 +38,7 @@ ChangeKind = Literal[
 CHANGE_KINDS: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
 
 _RESOLUTION: Final = timedelta(microseconds=1)
-_KIND_OF_EVENT: Final[dict[str, ChangeKind]] = {
-    "fact_added": "added",
-    "fact_confirmed": "confirmed",
-    "facts_merged": "merged",
-    "fact_replaced": "replaced",
-    "fact_contradicted": "contradicted",
-    "fact_extended": "extended",
-    "facts_related": "related",
-    "fact_expired": "expired",
-    "fact_retracted": "retracted",
-    "fact_pending": "pending",
-    "pending_rejected": "rejected",
-    "fact_corrected": "corrected",
-    "decision_undone": "undone",
-}
-_KIND_OF_ACTION: Final[dict[str, ChangeKind]] = {
-    "merge": "merged",
-    "replace": "replaced",
-    "contradict": "contradicted",
-    "retract": "retracted",
-    "expire": "expired",
-}
+_KINDS: Final[dict[str, ChangeKind]] = {kind: kind for kind in CHANGE_KINDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +108,6 @@ class Diff:
 
     @property
     def in_order(self) -> list[tuple[ChangeKind, Change]]:
-        """All changes with their kinds, in the order of time."""
         changes = [(kind, change) for kind in CHANGE_KINDS for change in getattr(self, kind)]
         return sorted(changes, key=lambda change: change[1].at)
 
@@ -205,7 +183,10 @@ def _just_before(moment: datetime) -> datetime:
 
 
 def _kind(event: str, action: str | None) -> ChangeKind:
-    return _KIND_OF_EVENT.get(event) or _KIND_OF_ACTION.get(action or "", "resolved")
+    """The past tense in the name of an event; of the action of a decision that was confirmed or resolved."""
+    if event not in ("pending_confirmed", "conflict_resolved") and (kind := _KINDS.get(event.partition("_")[2])):
+        return kind
+    return _KINDS.get(f"{(action or '').removesuffix('e')}ed", "resolved")
 
 
 def _belief_changes(row: dict[str, Any]) -> Iterator[tuple[ChangeKind, Change]]:
@@ -233,23 +214,28 @@ def _changed(facts: Iterable[dict[str, Any]]) -> tuple[ChangedFact, ...]:
 
 def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: datetime) -> _Changes:
     """The ends of facts with what replaced them, and the starts of facts without a predecessor, in order of time."""
-    ends = [(row.ends_at, row) for row in rows if row.ends_at is not None and since <= row.ends_at < until]
-    changes: _Changes = [
-        (
-            _kind_of_end(row),
-            Change(
-                at=at,
-                event=row.told_by or ("fact_added" if row.newer_id else "fact_expired"),
-                fact_id=row.newer_id,
-                text=row.newer_text,
-                old=(ChangedFact(fact_id=row.fact_id, text=row.text),),
-                reason=row.reason or "",
-                decided_by=row.decided_by or "",
-            ),
+    changes: _Changes = []
+    newer_ids = set()
+    for row in rows:
+        if row.ends_at is None or not since <= row.ends_at < until:
+            continue
+        newer_ids.add(row.newer_id)
+        # Without an event of its own the end is that of late news, replaced by the newer fact, or of a term.
+        kind: ChangeKind = "replaced" if row.newer_id else "expired"
+        if row.told_by is not None:
+            kind = _kind(row.told_by, row.action)
+            if kind == "replaced" and row.newer_id is None:  # by a fact that is no longer believed
+                kind = "retracted"
+        ended = Change(
+            at=row.ends_at,
+            event=row.told_by or ("fact_added" if row.newer_id else "fact_expired"),
+            fact_id=row.newer_id,
+            text=row.newer_text,
+            old=(ChangedFact(fact_id=row.fact_id, text=row.text),),
+            reason=row.reason or "",
+            decided_by=row.decided_by or "",
         )
-        for at, row in ends
-    ]
-    newer_ids = {row.newer_id for _, row in ends}
+        changes.append((kind, ended))
     for row in rows:
         if since <= row.true_from < until and row.fact_id not in newer_ids:
             begun = Change(
@@ -263,14 +249,3 @@ def _truth_changes(rows: Sequence[_TurningPoint], since: datetime, until: dateti
             )
             changes.append(("added", begun))
     return sorted(changes, key=lambda change: change[1].at)
-
-
-def _kind_of_end(row: _TurningPoint) -> ChangeKind:
-    """Without an event of its own the end is that of late news, replaced by the newer fact, or of a term.
-
-    What was replaced by a fact that is no longer believed has ended with nothing in its place.
-    """
-    if row.told_by is None:
-        return "replaced" if row.newer_id else "expired"
-    kind = _kind(row.told_by, row.action)
-    return "retracted" if kind == "replaced" and row.newer_id is None else kind

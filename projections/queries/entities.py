@@ -1,9 +1,9 @@
 """Entities that facts name: lists of them, and what is known of one: names, facts, profile, summary and history."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
@@ -44,7 +44,6 @@ class AskedTimes:
 
     @property
     def parameters(self) -> dict[str, datetime | None]:
-        """The times as parameters of a query."""
         return {"believed_at": self.believed_at, "true_at": self.true_at}
 
     def had_happened(self, at: datetime) -> bool:
@@ -182,36 +181,9 @@ class EntityMoment:
     fact_id: UUID | None
 
 
-def profile_of_facts(facts: Iterable[tuple[Role, Fact]]) -> EntityProfile:
-    """The profile that facts make, each with the role of the entity in it."""
-    roles: dict[Role, list[Fact]] = {"subject": [], "object": []}
-    for role, fact in facts:
-        if role in roles:
-            roles[role].append(fact)
-    about = {fact.fact_id for fact in roles["subject"]}
-    roles["object"] = [fact for fact in roles["object"] if fact.fact_id not in about]
-    ranked = [
-        (role, fact)
-        for role, its in roles.items()
-        for fact in sorted(its, key=attrgetter("importance", "recorded_at"), reverse=True)
-    ]
-    return _profile(
-        (role, fact.key, None if fact.action_hint == "retract" else fact.value, fact.text)
-        for role, fact in ranked[:_MAX_TEXTS]
-    )
-
-
-def _profile(rows: Iterable[TupleRow]) -> EntityProfile:
-    rows = list(rows)
-    values: dict[str, str] = {}
-    for role, key, value, _ in rows:
-        if role == "subject" and key is not None and value is not None:
-            values.setdefault(key, value)
-    return EntityProfile(values=values, texts=list(dict.fromkeys(text for *_, text in rows)))
-
-
 MIN_ID: Final = 4
 """Characters of an id that are taken for one."""
+_ID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ENTITY_PARTS: Final = {"entity_columns": "entity_columns", "pending_merges": "pending_merges_of_entity"}
 
 
@@ -305,12 +277,24 @@ class EntityDetails:
 
     @property
     def name(self) -> str:
-        """The own name of the entity."""
         return self.entity.name
 
     def __repr__(self) -> str:
         facts = [f"  {one.role}: {one.fact.text} ({one.fact.fact_id})" for one in self.facts]
         return "\n".join([repr(self.entity), f"{counted(len(facts), 'fact')}:", *facts])
+
+
+def profile_of(facts: Sequence[EntityFact]) -> EntityProfile:
+    """The profile that facts make, in the order in which they were learned. The value of an end holds no longer."""
+    about = {one.fact.fact_id for one in facts if one.role == "subject"}
+    named = {one.fact.fact_id: one.fact for one in reversed(facts) if one.role != "mention"}.values()
+    ranked = sorted(named, key=lambda fact: (fact.fact_id in about, fact.importance, fact.recorded_at), reverse=True)
+    ranked = ranked[:_MAX_TEXTS]
+    values: dict[str, str] = {}
+    for fact in ranked:
+        if fact.fact_id in about and fact.key and fact.value is not None and fact.action_hint != "retract":
+            values.setdefault(fact.key, fact.value)
+    return EntityProfile(values=values, texts=list(dict.fromkeys(fact.text for fact in ranked)))
 
 
 async def entities(
@@ -333,21 +317,12 @@ async def called(conn: AsyncConnection[TupleRow], scope: ScopeFilter, given: str
     In a scope without any, the persons who have it as their first name.
     """
     check_id_text(name=given)
-    is_id = len(given) >= MIN_ID and not given.strip("0123456789abcdef-")
-    first, last = _ids_that_begin(given) if is_id else (None, None)
+    ends = [given + str(UUID(int=one))[len(given) :] for one in (0, 2**128 - 1)]
+    is_id = len(given) >= MIN_ID and all(map(_ID.fullmatch, ends))
+    first, last = map(UUID, ends) if is_id else (None, None)
     asked = {"first_id": first, "last_id": last, "name": given, "key": key, "head": name_head(key)}
     query = read_query("entities", "entities_called", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     return await fetch_rows(conn, Entity, query, {**scope.parameters, **asked})
-
-
-def _ids_that_begin(start: str) -> tuple[UUID, UUID] | tuple[None, None]:
-    """The first and the last id that begins so; none where no id does."""
-    first, last = (start + str(UUID(int=one))[len(start) :] for one in (0, 2**128 - 1))
-    try:
-        found = UUID(first), UUID(last)
-    except ValueError:
-        return None, None
-    return found if str(found[0]) == first else (None, None)
 
 
 def of_one_name(given: str, found: Sequence[Entity]) -> Entity:
@@ -374,48 +349,45 @@ async def details(
     summary.
     """
     scope = ScopeFilter.of_scope(one.scope)
-    similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
-    twins = {**scope.parameters, "entity_id": one.entity_id, "twins": one.possible_twins}
+    now = datetime.now(UTC)
     named = {"entity_id": one.entity_id}
-    timeline = read_query("relations", "timeline_of_entity", parts={"relation_ids": "relations_of_entities"})
     wanted = {**named, "all_versions": all_versions or as_of != NOW}
-    facts = await fetch_rows(conn, dict, read_query("entities", "facts_of_entity"), wanted)
+    rows = await fetch_rows(conn, dict, read_query("entities", "facts_of_entity"), wanted)
+    facts = [EntityFact(role=row.pop("role"), fact=Fact(**row)) for row in rows]
+    if as_of == NOW:
+        holding = [
+            each
+            for each in facts
+            if each.fact.status == "active"
+            and not each.fact.begins_later
+            and all(end is None or end > now for end in (each.fact.true_to, each.fact.valid_until))
+        ]
+    else:
+        believed_at = as_of.believed_at or now
+        of_scope = await facts_as_of(conn, scope, believed_at=believed_at, true_at=as_of.true_at or believed_at)
+        then = {fact.fact_id: fact for fact in of_scope}
+        holding = facts = [replace(each, fact=then[each.fact.fact_id]) for each in facts if each.fact.fact_id in then]
+    names = await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], named)
+    similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
+    timeline = read_query("relations", "timeline_of_entity", parts={"relation_ids": "relations_of_entities"})
+    moments = await fetch_rows(
+        conn, EntityMoment, timeline, named | {"subject_ids": [one.entity_id], "predicate": None}
+    )
     history = await fetch_rows(conn, dict, queries("entities")["history_of_entity"], named)
-    shown = EntityDetails(
+    return EntityDetails(
         entity=one,
-        names=await fetch_rows(conn, EntityName, queries("entities")["names_of_entity"], named),
-        facts=[EntityFact(role=row.pop("role"), fact=Fact(**row)) for row in facts],
-        twins=await fetch_rows(conn, Entity, similar, twins),
+        names=[each for each in names if as_of.had_happened(each.recorded_at)],
+        facts=facts,
+        twins=await fetch_rows(conn, Entity, similar, {**scope.parameters, **named, "twins": one.possible_twins}),
         relations=await relations(
             conn, scope, subject_ids=[one.entity_id], all_versions=all_versions, mirrors=True, as_of=as_of
         ),
-        profile=_profile(await (await conn.execute(queries("relations")["profile_of_entity"], named)).fetchall()),
-        timeline=await fetch_rows(
-            conn, EntityMoment, timeline, named | {"subject_ids": [one.entity_id], "predicate": None}
-        ),
+        profile=profile_of(holding),
+        timeline=[each for each in moments if as_of.had_happened(each.at)],
         history=[
-            EntityHistoryEntry(**row | {"reason": shown_reason(row["reason"], row.pop("names"))}) for row in history
+            EntityHistoryEntry(**row | {"reason": shown_reason(row["reason"], row.pop("names"))})
+            for row in history
+            if as_of.had_happened(row["decided_at"])
         ],
-        summary=await summary_of(conn, one.entity_id),
-    )
-    return shown if as_of == NOW else await _details_then(conn, shown, as_of)
-
-
-async def _details_then(conn: AsyncConnection[TupleRow], shown: EntityDetails, as_of: AskedTimes) -> EntityDetails:
-    """Of what is known of an entity in all versions what was known at a time."""
-    believed_at = as_of.believed_at or datetime.now(UTC)
-    true_at = as_of.true_at or believed_at
-    of_scope = await facts_as_of(
-        conn, ScopeFilter.of_scope(shown.entity.scope), believed_at=believed_at, true_at=true_at
-    )
-    then = {fact.fact_id: fact for fact in of_scope}
-    named = [(one.role, then[one.fact.fact_id]) for one in shown.facts if one.fact.fact_id in then]
-    return replace(
-        shown,
-        names=[one for one in shown.names if as_of.had_happened(one.recorded_at)],
-        facts=[EntityFact(role=role, fact=fact) for role, fact in named],
-        profile=profile_of_facts(named),
-        timeline=[one for one in shown.timeline if as_of.had_happened(one.at)],
-        history=[one for one in shown.history if as_of.had_happened(one.decided_at)],
-        summary=None,
+        summary=await summary_of(conn, one.entity_id) if as_of == NOW else None,
     )

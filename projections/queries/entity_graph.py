@@ -5,7 +5,7 @@ The relations of a scope, neighbours, ties such as somebody's wife, and the grap
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -27,17 +27,14 @@ _PLAIN: Final = frozenset(" ,'")  # ".", "-" and "_" make lists and emphasis: a 
 
 def mermaid(names: Mapping[UUID, str], edges: Iterable[tuple[UUID, str, UUID, bool]]) -> str:
     """A flowchart of entities and edges; an edge that does not hold is dotted. One to what has no name is left out."""
-    return "\n".join(["flowchart LR", *_lines(names, edges)]) + "\n"
-
-
-def _lines(names: Mapping[UUID, str], edges: Iterable[tuple[UUID, str, UUID, bool]]) -> Iterator[str]:
     places = {entity_id: f"e{place}" for place, entity_id in enumerate(names)}
-    for entity_id, name in names.items():
-        yield f'    {places[entity_id]}["{label(name)}"]'
-    for subject_id, predicate, object_id, holds in edges:
-        if subject_id in places and object_id in places:
-            arrow = "-->" if holds else "-.->"
-            yield f'    {places[subject_id]} {arrow}|"{label(predicate)}"| {places[object_id]}'
+    lines = ["flowchart LR", *(f'    {place}["{label(names[one])}"]' for one, place in places.items())]
+    lines += [
+        f'    {places[subject_id]} {"-->" if holds else "-.->"}|"{label(predicate)}"| {places[object_id]}'
+        for subject_id, predicate, object_id, holds in edges
+        if subject_id in places and object_id in places
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def label(text: str) -> str:
@@ -64,7 +61,6 @@ class Neighbour:
 
     @property
     def name(self) -> str:
-        """The own name of the entity."""
         return self.entity.name
 
     def __repr__(self) -> str:
@@ -164,50 +160,35 @@ async def related(
     """
     found = await relations(conn, scope, subject_ids=owner_ids, predicate=asked.predicate, mirrors=True, as_of=as_of)
     pairs = {(one.subject_id, one.object_id) for one in found}
-    pairs |= await _given_ties(conn, scope, owner_ids, asked, as_of)
+    if asked.tie is not None:
+        owners = {f"{asked.tie} of {owner_id}": owner_id for owner_id in owner_ids}
+        query = read_query("relations", "given_ties", scope=scope.parameters, row="alias")
+        given = {"head": tie_head(asked.tie), "keys": list(owners), "believed_at": as_of.believed_at}
+        rows = await (await conn.execute(query, {**scope.parameters, **given})).fetchall()
+        pairs |= {(owners[key], entity_id) for entity_id, key in rows}
     entities = await _entities(conn, scope, [entity_id for _, entity_id in pairs])
-    keys: dict[tuple[UUID, str], set[str]] = defaultdict(set)
     listed = {"entity_ids": [one.entity_id for one in entities]}
+    keys: dict[tuple[UUID, str], set[str]] = defaultdict(set)
     for entity_id, kind, key in await (await conn.execute(queries("relations")["aliases_of"], listed)).fetchall():
         keys[entity_id, kind].add(key)
-    if asked.name_key:
-        # The key of "Tom Keller (Graz)" without what tells two of one name apart, or its first word.
-        entities = [
-            one
-            for one in entities
-            if any(
-                asked.name_key in (key.partition(" (")[0], key.partition(" ")[0]) for key in keys[one.entity_id, "name"]
-            )
-        ]
     meant: set[UUID] = set()
     for owner_id in owner_ids:
-        its = [one.entity_id for one in entities if (owner_id, one.entity_id) in pairs]
+        # By the key of "Tom Keller (Graz)" without what tells two of one name apart, or its first word.
+        its = [
+            one.entity_id
+            for one in entities
+            if (owner_id, one.entity_id) in pairs
+            and (
+                not asked.name_key
+                or any(asked.name_key in (key.split(" (")[0], key.split(" ")[0]) for key in keys[one.entity_id, "name"])
+            )
+        ]
         ties = {
             one: {key.partition(" ")[0] for key in keys[one, "tie"] if key.endswith(f" of {owner_id}")} for one in its
         }
-        meant.update(_called(its, ties, asked.tie))
+        called = [one for one in its if asked.tie in ties[one]]
+        meant.update(its if asked.tie is None else called or [one for one in its if not ties[one]])
     return [one for one in entities if one.entity_id in meant]
-
-
-async def _given_ties(
-    conn: AsyncConnection[TupleRow], scope: ScopeFilter, owner_ids: Sequence[UUID], asked: AskedTie, as_of: AskedTimes
-) -> set[tuple[UUID, UUID]]:
-    """Pairs of an owner and an entity to which a person gave the asked tie to that owner."""
-    if asked.tie is None:
-        return set()
-    keys = {f"{asked.tie} of {owner_id}": owner_id for owner_id in owner_ids}
-    query = read_query("relations", "given_ties", scope=scope.parameters, row="alias")
-    given = {**scope.parameters, "head": tie_head(asked.tie), "keys": list(keys), "believed_at": as_of.believed_at}
-    rows = await (await conn.execute(query, given)).fetchall()
-    return {(keys[key], entity_id) for entity_id, key in rows}
-
-
-def _called(entity_ids: Sequence[UUID], ties: Mapping[UUID, set[str]], tie: str | None) -> list[UUID]:
-    """Those of one owner's who are called by a tie, else those who are called by none."""
-    if tie is None:
-        return list(entity_ids)
-    called = [one for one in entity_ids if tie in ties[one]]
-    return called or [one for one in entity_ids if not ties[one]]
 
 
 async def _entities(

@@ -11,17 +11,9 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.database import fetch_rows
 from mnemolog.projections.errors import UnknownFactError
+from mnemolog.projections.queries import trace
 from mnemolog.projections.queries.results import Fact, counted
 from mnemolog.projections.queries.scope_filter import read_query
-from mnemolog.projections.queries.trace import (
-    TracedCall,
-    TracedDecision,
-    fact_ids_of_event,
-    shared_calls,
-    shown_reason,
-    traced_decision,
-    with_shown_reasons,
-)
 from mnemolog.projections.queries.write_result import fact_texts
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.commit import Commit
@@ -188,12 +180,12 @@ class Explanation:
     fact: Fact
     source: FactSource
     extraction: FactExtraction | None
-    decision: TracedDecision
+    decision: trace.TracedDecision
     thresholds: dict[str, Any] | None
     later: list[FactEvent]
     relations: list[FactRelation]
     entities: list[LinkedEntity] = field(default_factory=list)
-    shared_calls: tuple[TracedCall, ...] = ()
+    shared_calls: tuple[trace.TracedCall, ...] = ()
     words: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -212,17 +204,20 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     (fact,) = facts
     rows = await conn.execute(queries("history")["origin"], named)
     ((event_id, record, messages),) = await rows.fetchall()
-    commit = await with_shown_reasons(conn, Commit.from_bytes(record))
+    commit = await trace.with_shown_reasons(conn, Commit.from_bytes(record))
     event = next(event for event in commit.events if event.event_id == event_id)
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
-    named_ids = {*fact_ids_of_event(event), *(other for one in later for other in (*one.targets, one.fact_id) if other)}
+    named_ids = {
+        *trace.fact_ids_of_event(event),
+        *(other for one in later for other in (*one.targets, one.fact_id) if other),
+    }
     named_ids |= {
         UUID(named) for one in later for moved in one.moved_ends for named in (moved["ender"], *moved.get("beside", ()))
     }
     texts = await fact_texts(conn, fact.scope, named_ids)
     repeated = await (await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})).fetchall()
-    repetitions = [await with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in repeated]
+    repetitions = [await trace.with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in repeated]
     thresholds = commit.provenance.thresholds
     origin = event.promoted_from
     source = FactSource(
@@ -243,12 +238,12 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
         fact=fact,
         source=source,
         extraction=_extraction(commit, event),
-        decision=traced_decision(event, texts),
+        decision=trace.traced_decision(event, texts),
         thresholds=thresholds.model_dump() if thresholds else None,
         later=later,
         relations=relations,
         entities=await _linked_entities(conn, [commit, *repetitions], fact_id),
-        shared_calls=shared_calls(commit),
+        shared_calls=trace.shared_calls(commit),
     )
     return explanation, texts
 
@@ -292,7 +287,7 @@ async def _changes(conn: AsyncConnection[TupleRow], entity_ids: set[UUID]) -> di
             event=event,
             decided_at=decided_at,
             decided_by=decided_by,
-            reason=shown_reason(reason, names),
+            reason=trace.shown_reason(reason, names),
             undone=undone,
         )
         found.setdefault(entity_id, []).append(decision)

@@ -1,6 +1,6 @@
 """The facts and the profile of a scope, now or as of a time; counts of facts, and their export as JSON lines."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from operator import itemgetter
@@ -24,19 +24,10 @@ from mnemolog.schemas.filters import EVERYTHING, Filter
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 
-FACT_SECTIONS: Final = (
-    "identity",
-    "work",
-    "relationships",
-    "sensitive_topics",
-    "hard_preferences",
-    "soft_preferences",
-    "current_tasks",
-    "other",
-)
-"""The sections that hold facts, by their categories."""
-PROFILE_SECTIONS: Final = (*FACT_SECTIONS, "upcoming", "recent_changes")
+PROFILE_SECTIONS: Final = tuple(one.name for one in fields(Profile) if not one.name.endswith("_at"))
 """All sections; `upcoming` has what begins later of all categories."""
+FACT_SECTIONS: Final = PROFILE_SECTIONS[:-2]
+"""The sections that hold facts, by their categories: all but `upcoming` and `recent_changes`."""
 _PROFILES: Final = queries("profiles")
 
 
@@ -105,7 +96,7 @@ async def facts_as_of(
     Raises `QueryError` for a time without a zone.
     """
     check_zones(believed_at=believed_at, true_at=true_at)
-    parts = {"known": None if unknown_at is None else "not_known_at_another_time"}
+    parts = {"state_at": "state_at", "known": None if unknown_at is None else "not_known_at_another_time"}
     query = read_query("facts", "facts_as_of", scope=scope.parameters, state="s", at="%(true_at)s", parts=parts)
     times = {"believed_at": believed_at, "true_at": true_at, "other_time": unknown_at}
     return await fetch_rows(conn, Fact, query, {**scope.parameters, **times})
@@ -131,23 +122,15 @@ def check_exact(scope: ScopeFilter) -> None:
 
 def with_upcoming(stored: Profile, at: datetime) -> Profile:
     """The entries that have not ended at `at`; those that begin later are in `upcoming`, the earliest first."""
-    valid = {
-        name: [
-            one
-            for one in getattr(stored, name)
-            if one["valid_until"] is None or datetime.fromisoformat(one["valid_until"]) > at
-        ]
-        for name in FACT_SECTIONS
-    }
-    upcoming = [one for entries in valid.values() for one in entries if _begins_later(one, at)]
-    present: dict[str, Any] = {
-        name: [one for one in entries if not _begins_later(one, at)] for name, entries in valid.items()
-    }
+    upcoming: list[dict[str, Any]] = []
+    present: dict[str, Any] = {}
+    for name in FACT_SECTIONS:
+        ends = [(one, one["valid_until"]) for one in getattr(stored, name)]
+        valid = [one for one, end in ends if end is None or datetime.fromisoformat(end) > at]
+        later = [one for one in valid if datetime.fromisoformat(one["at"]) > at]
+        present[name] = [one for one in valid if one not in later]
+        upcoming += later
     return replace(stored, **present, upcoming=sorted(upcoming, key=itemgetter("at", "fact_id")))
-
-
-def _begins_later(entry: Mapping[str, Any], at: datetime) -> bool:
-    return datetime.fromisoformat(entry["at"]) > at
 
 
 async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> Profile:
@@ -176,16 +159,13 @@ async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter,
 
 async def _with_sources(conn: AsyncConnection[TupleRow], known: Profile) -> Profile:
     """Each entry with the source of its fact, and what that said."""
-    wanted = list({UUID(entry["fact_id"]) for name in _LISTS for entry in getattr(known, name)})
+    wanted = list({UUID(entry["fact_id"]) for name in PROFILE_SECTIONS for entry in getattr(known, name)})
     rows = await fetch_rows(conn, dict, _PROFILES["sources"], {"fact_ids": wanted}) if wanted else []
     sources = {str(row.pop("fact_id")): row for row in rows}
     with_sources: dict[str, Any] = {
-        name: [entry | sources.get(entry["fact_id"], {}) for entry in getattr(known, name)] for name in _LISTS
+        name: [entry | sources.get(entry["fact_id"], {}) for entry in getattr(known, name)] for name in PROFILE_SECTIONS
     }
     return replace(known, **with_sources)
-
-
-_LISTS: Final = tuple(one.name for one in fields(Profile) if not one.name.endswith("_at"))
 
 
 IdName = Literal["user_id", "agent_id", "run_id"]

@@ -3,23 +3,15 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
+from psycopg.sql import SQL
 
+from mnemolog.projections import errors
 from mnemolog.projections.database import fetch_rows
-from mnemolog.projections.errors import (
-    AmbiguousIdError,
-    AmbiguousTurnError,
-    QueryError,
-    UnknownEventError,
-    UnknownFactError,
-    UnknownTurnError,
-    check_id_text,
-)
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, ScopeFilter, read_query
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
@@ -68,7 +60,9 @@ async def find_facts(
             whole_tenant = replace(within, **{name: ANY_OR_NONE for name in SCOPE_FIELDS if name != "tenant"})
             elsewhere = await _find(conn, kind, whole_tenant, [one])
             scopes = [match.scope for match in elsewhere.get(0, [])]
-            raise UnknownFactError(within.tenant, one.given, within=within.named, scope=scopes[0] if scopes else None)
+            raise errors.UnknownFactError(
+                within.tenant, one.given, within=within.named, scope=scopes[0] if scopes else None
+            )
     return [_only("fact", one.given, found[number]) for number, one in enumerate(asked)]
 
 
@@ -77,7 +71,7 @@ async def find_event(conn: AsyncConnection[TupleRow], within: ScopeFilter, given
     asked = _parsed_id("event_id", given)
     found = await _find(conn, "events", within, [asked])
     if not found:
-        raise UnknownEventError(within.tenant, asked.given)
+        raise errors.UnknownEventError(within.tenant, asked.given)
     return _only("event", asked.given, found[0])
 
 
@@ -87,19 +81,19 @@ async def find_turn(conn: AsyncConnection[TupleRow], within: ScopeFilter, given:
     Raises `UnknownTurnError`, `AmbiguousIdError` for a beginning of several ids, and `AmbiguousTurnError` where several
     owners have a turn of this id.
     """
-    check_id_text(turn_id=given)
+    errors.check_id_text(turn_id=given)
     named = {**within.parameters, "beginning": given, "bound": MAX_CANDIDATES}
-    matches = _matches(
-        await fetch_rows(conn, dict, read_query("ids", "turns", scope=within.parameters, row="t"), named)
-    ).get(0, [])
+    matches = (await _fetch_matches(conn, read_query("ids", "turns", scope=within.parameters, row="t"), named)).get(
+        0, []
+    )
     exact = [one for one in matches if one.id == given]
     if not matches or not (exact or len(given) >= MIN_ID_CHARACTERS):
-        raise UnknownTurnError(within.tenant, given)
+        raise errors.UnknownTurnError(within.tenant, given)
     if len({one.id for one in exact or matches}) > 1:
-        raise AmbiguousIdError("turn", given, [(one.id, one.text) for one in matches])
+        raise errors.AmbiguousIdError("turn", given, [(one.id, one.text) for one in matches])
     owners = list(dict.fromkeys(one.scope.owner for one in exact or matches))
     if len(owners) > 1:
-        raise AmbiguousTurnError(given, owners)
+        raise errors.AmbiguousTurnError(given, owners)
     return matches[0]
 
 
@@ -117,7 +111,8 @@ async def short_ids(conn: AsyncConnection[TupleRow], ids: Collection[UUID]) -> d
     if not ids:
         return {}
     found = await (await conn.execute(queries("ids")["neighbours"], {"ids": list(ids)})).fetchall()
-    lengths = (_shared(str(one), str(other)) + 1 for one, others in found for other in others if other is not None)
+    pairs = ((str(one), str(other)) for one, others in found for other in others if other is not None)
+    lengths = (_shared(*pair) + 1 for pair in pairs)
     length = max(lengths, default=0)
     return {one: str(one)[: max(length, SHORT_ID_CHARACTERS)] for one in ids}
 
@@ -133,11 +128,11 @@ def _parsed_id(name: str, given: object) -> _ParsedId:
     """From the first to the last id that begins as `given` does."""
     if isinstance(given, UUID):
         return _ParsedId(str(given), given, given)
-    check_id_text(**{name: given})
+    errors.check_id_text(**{name: given})
     shown = str(given).strip()
     digits = shown.lower().replace("-", "")
     if not _HEX.fullmatch(digits) or not MIN_ID_CHARACTERS <= len(digits) <= _HEX_CHARACTERS:
-        raise QueryError(
+        raise errors.QueryError(
             f"{name} {shown!r:.80} is not an id: give all of it, or at least its first {MIN_ID_CHARACTERS} characters "
             "(digits and a to f)"
         )
@@ -155,22 +150,22 @@ async def _find(
         "bound": MAX_CANDIDATES,
     }
     query = read_query("ids", name, scope=within.parameters, row="e" if name == "events" else "f")
-    return _matches(await fetch_rows(conn, dict, query, named))
+    return await _fetch_matches(conn, query, named)
 
 
-def _matches(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[IdMatch]]:
-    return {
-        number - 1: [
-            IdMatch(id=row["id"], text=row["text"], scope=Scope.from_columns(row[name] for name in SCOPE_FIELDS))
-            for row in same
-        ]
-        for number, same in groupby(rows, key=lambda row: row["number"])
-    }
+async def _fetch_matches(
+    conn: AsyncConnection[TupleRow], query: SQL, named: Mapping[str, Any]
+) -> dict[int, list[IdMatch]]:
+    found: dict[int, list[IdMatch]] = {}
+    for row in await fetch_rows(conn, dict, query, named):
+        scope = Scope.from_columns(row[name] for name in SCOPE_FIELDS)
+        found.setdefault(row["number"] - 1, []).append(IdMatch(id=row["id"], text=row["text"], scope=scope))
+    return found
 
 
 def _only(kind: str, given: str, matches: Sequence[IdMatch]) -> IdMatch:
     if len(matches) > 1:
-        raise AmbiguousIdError(kind, given, [(one.id, one.text) for one in matches])
+        raise errors.AmbiguousIdError(kind, given, [(one.id, one.text) for one in matches])
     return matches[0]
 
 

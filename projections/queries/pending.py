@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL
+from pydantic import TypeAdapter
 
 from mnemolog.projections.database import fetch_rows
 from mnemolog.projections.queries.results import Fact, brief_repr
@@ -114,7 +115,7 @@ async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
         PendingFact(
             fact=fact,
             challenged=known,
-            beside=tuple(map(_conflicting_fact, columns.pop("successors"))),
+            beside=_CONFLICTING.validate_python(columns.pop("successors")),
             **columns,
             age=at - columns["since"],
         )
@@ -122,21 +123,16 @@ async def pending(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
     ]
 
 
-async def pending_merges(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[PendingMerge]:
-    """The merges of entities that wait for a person, the oldest first, with their age at `at`."""
-    query = read_query("pending", "merges", scope=scope.parameters, row="proposed")
-    rows = await fetch_rows(conn, dict, query, scope.parameters)
-    reasons = [shown_reason(row.pop("reason"), row.pop("names")) for row in rows]
-    return [
-        PendingMerge(**row, reason=reason, age=at - row["since"]) for row, reason in zip(rows, reasons, strict=True)
-    ]
-
-
 async def pending_changes(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime
 ) -> list[PendingFact | PendingMerge]:
-    """All that waits for a confirmation: facts, then merges."""
-    return [*await pending(conn, scope, at), *await pending_merges(conn, scope, at)]
+    """What waits for a person: facts, then merges of entities, the oldest first, with their age at `at`."""
+    query = read_query("pending", "merges", scope=scope.parameters, row="proposed")
+    found: list[PendingFact | PendingMerge] = [*await pending(conn, scope, at)]
+    for row in await fetch_rows(conn, dict, query, scope.parameters):
+        reason = shown_reason(row.pop("reason"), row.pop("names"))
+        found.append(PendingMerge(**row, reason=reason, age=at - row["since"]))
+    return found
 
 
 async def unresolved(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datetime) -> list[UnresolvedFact]:
@@ -155,16 +151,12 @@ async def _rows(
     return [
         (
             Fact(**{name: row.pop(name) for name in _FACT_FIELDS}),
-            tuple(map(_conflicting_fact, row.pop("conflicting"))),
+            _CONFLICTING.validate_python(row.pop("conflicting")),
             row,
         )
         for row in await fetch_rows(conn, dict, query, scope.parameters)
     ]
 
 
+_CONFLICTING: Final = TypeAdapter(tuple[ConflictingFact, ...])
 _FACT_FIELDS: Final = tuple(field.name for field in fields(Fact))
-
-
-def _conflicting_fact(row: dict[str, Any]) -> ConflictingFact:
-    times = {"fact_id": UUID(row["fact_id"]), "true_from": datetime.fromisoformat(row["true_from"])}
-    return ConflictingFact(**row | times)

@@ -6,7 +6,7 @@ Counted from the tables.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -38,15 +38,6 @@ class FeedbackFigures:
         found = {k: sum(number for rank, number in self.used_at_rank.items() if rank <= k) for k in RECALL_AT}
         object.__setattr__(self, "used", used)
         object.__setattr__(self, "recall_at", {k: number / used if used else None for k, number in found.items()})
-
-
-async def feedback_figures(
-    conn: AsyncConnection[TupleRow], ids: Mapping[str, str], parameters: Mapping[str, Any]
-) -> FeedbackFigures:
-    """The figures of the scopes of `ids`, for feedback from `since` on and before `until`."""
-    query = read_query("quality", "used_at_rank", scope=ids, row="c")
-    used: dict[int, int] = dict(await (await conn.execute(query, parameters)).fetchall())
-    return FeedbackFigures(missed=used.pop(0, 0), used_at_rank=used)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +133,6 @@ class OverwriteCounts:
 
     @property
     def results(self) -> dict[str, int]:
-        """How many of them have each result."""
         return {result: getattr(self, result) for result in _RESULTS}
 
     @property
@@ -204,6 +194,33 @@ class DecisionQuality:
         object.__setattr__(self, "wrong_overwrite_rate", _share(wrong, wrong + kept))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityCounts:
+    """The figures of `decision_quality` that are counted without reading every event of the interval."""
+
+    overwrites: tuple[OverwriteCounts, ...]
+    held: HeldOverwrites
+    unresolved: int
+    feedback: FeedbackFigures
+
+
+async def quality_counts(
+    conn: AsyncConnection[TupleRow], since: datetime, until: datetime, ids: Mapping[str, str] = ALL_TENANTS
+) -> QualityCounts:
+    """The figures of the scopes of `ids` for what was decided from `since` on and before `until`."""
+    parameters = {**ids, "since": since, "until": until}
+    (held,) = await fetch_rows(conn, HeldOverwrites, read_query("quality", "pending", scope=ids, row="p"), parameters)
+    overwrites = read_query("quality", "overwrites", scope=ids, row="o")
+    ranks = await conn.execute(read_query("quality", "used_at_rank", scope=ids, row="c"), parameters)
+    used: dict[int, int] = dict(await ranks.fetchall())
+    return QualityCounts(
+        overwrites=tuple(await fetch_rows(conn, OverwriteCounts, overwrites, parameters)),
+        held=held,
+        unresolved=await fetch_value(conn, read_query("quality", "unresolved", scope=ids), parameters),
+        feedback=FeedbackFigures(missed=used.pop(0, 0), used_at_rank=used),
+    )
+
+
 async def decision_quality(
     conn: AsyncConnection[TupleRow],
     scope: ScopeFilter | None,
@@ -219,46 +236,18 @@ async def decision_quality(
     check_interval(since, until)
     ids = scope.parameters if scope else ALL_TENANTS
     parameters = {**ids, "since": since, "until": until}
-    overwrites, held, unresolved = await _counts(conn, ids, parameters)
+    counts = await quality_counts(conn, since, until, ids)
     return DecisionQuality(
         since=since,
         until=until,
-        overwrites=overwrites,
+        overwrites=counts.overwrites,
         decisions=await fetch_value(conn, read_query("quality", "decisions", scope=ids, row="e"), parameters),
-        held=held,
-        unresolved=unresolved,
+        held=counts.held,
+        unresolved=counts.unresolved,
         stale=await fetch_value(conn, read_query("quality", "stale", scope=ids, row="e"), parameters),
-        feedback=await feedback_figures(conn, ids, parameters),
+        feedback=counts.feedback,
         costs=await cost_figures(conn, ids, since, until, prices),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualityCounts:
-    """The figures of `decision_quality` that are counted without reading every event of the interval."""
-
-    overwrites: tuple[OverwriteCounts, ...]
-    held: HeldOverwrites
-    unresolved: int
-    feedback: FeedbackFigures
-
-
-async def quality_counts(conn: AsyncConnection[TupleRow], since: datetime, until: datetime) -> QualityCounts:
-    """The figures of all tenants for what was decided from `since` on and before `until`."""
-    parameters = {**ALL_TENANTS, "since": since, "until": until}
-    overwrites, held, unresolved = await _counts(conn, ALL_TENANTS, parameters)
-    feedback = await feedback_figures(conn, ALL_TENANTS, parameters)
-    return QualityCounts(overwrites=overwrites, held=held, unresolved=unresolved, feedback=feedback)
-
-
-async def _counts(
-    conn: AsyncConnection[TupleRow], ids: Mapping[str, str], parameters: Mapping[str, Any]
-) -> tuple[tuple[OverwriteCounts, ...], HeldOverwrites, int]:
-    (held,) = await fetch_rows(conn, HeldOverwrites, read_query("quality", "pending", scope=ids, row="p"), parameters)
-    overwrites = await fetch_rows(
-        conn, OverwriteCounts, read_query("quality", "overwrites", scope=ids, row="o"), parameters
-    )
-    return tuple(overwrites), held, await fetch_value(conn, read_query("quality", "unresolved", scope=ids), parameters)
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -140,7 +140,6 @@ class Fact:
 
     @property
     def scope(self) -> Scope:
-        """The scope that it lives in."""
         return Scope(**{name: getattr(self, name) for name in SCOPE_FIELDS})
 
 

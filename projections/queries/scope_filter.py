@@ -136,7 +136,6 @@ class ScopeFilter:
 
     @classmethod
     def of_scope(cls, scope: Scope) -> Self:
-        """The rows of this one scope."""
         return cls(**{name: getattr(scope, name) for name in SCOPE_FIELDS})
 
     @classmethod
@@ -155,7 +154,13 @@ class ScopeFilter:
         beside, named = _ids_of(_joined_parts(wanted)), _ids_of(_all_parts(wanted))
         unnamed = dict.fromkeys(set(_IDS) - named.keys()) if beside else {}
         pinned = _ids_of(_joined_parts(wanted, through_single_or=True))
-        asked = {name: _asked_id(condition) for name, condition in pinned.items()}
+        # As a query names an id: the value, None for 'not set', or a wildcard that lets through what else is asked.
+        asked = {
+            name: ANY_OR_NONE
+            if one.eq is None and one.exists is None
+            else one.eq or (ANY_VALUE if one.exists else None)
+            for name, one in pinned.items()
+        }
         return cls(tenant=tenant, **{**dict.fromkeys(_IDS, ANY_OR_NONE), **unnamed, **asked})
 
     @property
@@ -206,15 +211,6 @@ def _names_owner(wanted: Filter) -> bool:
         not _OWNERS.isdisjoint(part.model_fields_set) or (part.OR is not None and all(map(_names_owner, part.OR)))
         for part in _joined_parts(wanted)
     )
-
-
-def _asked_id(asked: Equality[str]) -> str | None:
-    """As a query names an id: the value, None for 'not set', or a wildcard that lets through what else is asked."""
-    if asked.eq is not None:
-        return asked.eq
-    if asked.exists is None:
-        return ANY_OR_NONE
-    return ANY_VALUE if asked.exists else None
 
 
 async def matching_scopes(

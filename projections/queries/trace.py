@@ -4,11 +4,11 @@ What was retrieved, decided, asked again and dropped, and why a statement did no
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -22,6 +22,7 @@ from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.provenance import FactSnapshot
 
 HIDDEN: Final = "(hidden)"
+Said = TypeVar("Said", AnsweredName, EntityLink)
 
 
 def shown_reason(reason: str, names: Mapping[str, bool]) -> str:
@@ -43,34 +44,27 @@ async def with_shown_reasons(conn: AsyncConnection[TupleRow], commit: Commit) ->
     """
     answers = [answer for step in commit.provenance.steps for answer in step.answered_names]
     asked = {twin for answer in answers for twin in answer.twins}
-    asked |= {entity_id for _, link in _links(commit) if link.reason is not None for entity_id in _named(link)}
+    links = [link for _, link in _links(commit) if link.reason is not None]
+    asked |= {entity_id for link in links for entity_id in (link.entity_id, *link.compared)}
     if not asked:
         return commit
     rows = await conn.execute(queries("entities")["with_hidden_names"], {"entity_ids": list(asked)})
     hidden = {entity_id for (entity_id,) in await rows.fetchall()}
-    return _without_reasons(commit, hidden) if hidden else commit
+    if not hidden:
+        return commit
 
+    def shown(said: Said, named: Iterable[UUID]) -> Said:
+        return said if hidden.isdisjoint(named) else said.model_copy(update={"reason": HIDDEN})
 
-def _named(link: EntityLink) -> tuple[UUID, ...]:
-    return link.entity_id, *link.compared
-
-
-def _without_reasons(commit: Commit, hidden: set[UUID]) -> Commit:
-    def shown_answer(answer: AnsweredName) -> AnsweredName:
-        return answer.model_copy(update={"reason": HIDDEN}) if not hidden.isdisjoint(answer.twins) else answer
-
-    def shown_link(link: EntityLink) -> EntityLink:
-        is_hidden = link.reason is not None and not hidden.isdisjoint(_named(link))
-        return link.model_copy(update={"reason": HIDDEN}) if is_hidden else link
+    def shown_links(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
+        return tuple(shown(one, (one.entity_id, *one.compared)) if one.reason else one for one in links)
 
     steps = tuple(
-        step.model_copy(update={"answered_names": tuple(map(shown_answer, step.answered_names))})
+        step.model_copy(update={"answered_names": tuple(shown(one, one.twins) for one in step.answered_names)})
         for step in commit.provenance.steps
     )
     events = tuple(
-        event.model_copy(update={"links": tuple(map(shown_link, event.links))})
-        if isinstance(event, FactLinked)
-        else event
+        event.model_copy(update={"links": shown_links(event.links)}) if isinstance(event, FactLinked) else event
         for event in commit.entity_events
     )
     provenance = commit.provenance.model_copy(update={"steps": steps})
@@ -326,7 +320,6 @@ def shared_calls(commit: Commit) -> tuple[TracedCall, ...]:
 
 
 def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
-    """The decision behind one event."""
     decision, said = event.decision, event.words
     return TracedDecision(
         event=event.event,

@@ -12,52 +12,19 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.errors import AmbiguousTurnError, QueryError, UnknownTurnError, check_unicode
-from mnemolog.projections.queries.results import (
-    SUCCESSFUL,
-    FactChange,
-    FactRef,
-    NamedEntity,
-    Result,
-    StageCost,
-    Status,
-    Tokens,
-    counted,
-)
-from mnemolog.projections.queries.trace import (
-    NO_NAMES,
-    EntityNames,
-    FactTexts,
-    TracedCall,
-    TracedName,
-    build_trace,
-    entity_names,
-    fact_ids_of_commit,
-    shared_calls,
-    traced_names,
-    with_shown_reasons,
-)
+from mnemolog.projections.queries import results, trace
 from mnemolog.projections.sql import queries
+from mnemolog.schemas import events
 from mnemolog.schemas.base import known_sum
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.costs import NO_PRICES, PriceTable, usages_of
-from mnemolog.schemas.entities import AnsweredName
 from mnemolog.schemas.entity_events import EntityRegistered, FactLinked
-from mnemolog.schemas.events import (
-    ConflictResolved,
-    DecisionUndone,
-    FactAdded,
-    FactConfirmed,
-    FactPending,
-    FactSkipped,
-    MemoryEvent,
-    PendingConfirmed,
-    PendingRejected,
-    RestoringEvent,
-)
 from mnemolog.schemas.provenance import DropReason, OmissionReason, Step
 from mnemolog.schemas.scope import Scope
 
 _CONFLICT_DECIDERS: Final = ("model", "rule", "fallback")
+Effect = Literal["added", "updated", "unchanged", "deleted", "held"]
+"""What becomes of a fact, as the fields of a result have it."""
 
 
 async def turn_status(
@@ -69,7 +36,7 @@ async def turn_status(
     *,
     prices: PriceTable = NO_PRICES,
     verbose: bool = False,
-) -> Result:
+) -> results.Result:
     """How a turn or a command ended, or that it is pending; `verbose` adds its trace.
 
     Turns of one id are told apart by their user, or by the agent of a scope without a user.
@@ -80,12 +47,12 @@ async def turn_status(
     """
     commit = await last_commit(conn, tenant, turn_id, user_id, agent_id)
     if commit is None:
-        return Result(turn_id=turn_id, status="pending")
-    commit = await with_shown_reasons(conn, commit)
+        return results.Result(turn_id=turn_id, status="pending")
+    commit = await trace.with_shown_reasons(conn, commit)
     if not verbose:
         return write_result(commit, None, prices)
-    texts = await fact_texts(conn, commit.scope, fact_ids_of_commit(commit))
-    return write_result(commit, texts, prices, await entity_names(conn, commit))
+    texts = await fact_texts(conn, commit.scope, trace.fact_ids_of_commit(commit))
+    return write_result(commit, texts, prices, await trace.entity_names(conn, commit))
 
 
 async def last_commit(
@@ -139,23 +106,29 @@ async def fact_texts(conn: AsyncConnection[TupleRow], scope: Scope | None, fact_
 
 def write_result(
     commit: Commit,
-    texts: FactTexts | None = None,
+    texts: trace.FactTexts | None = None,
     prices: PriceTable = NO_PRICES,
-    names: EntityNames = NO_NAMES,
-) -> Result:
+    names: trace.EntityNames = trace.NO_NAMES,
+) -> results.Result:
     """Read from a commit what its turn or command did and cost; with `texts`, its trace with `names` as well. Pure."""
-    events, steps = commit.events, commit.provenance.steps
-    decisions = [event.decision for event in events]
-    success = commit.outcome in SUCCESSFUL
+    steps = commit.provenance.steps
+    decisions = [event.decision for event in commit.events]
+    success = commit.outcome in results.SUCCESSFUL
     day = commit.published_at.astimezone(UTC).date()
     stages = _stages(steps, prices, day)
-    known = _texts(events) | dict(texts or {})
+    # What facts say, as far as their events have it: those that were ended, and new ones.
+    known = {one.fact_id: one.text for decision in decisions for one in decision.before}
+    known |= {one.fact_id: one.text for event in commit.events if (one := event.new_fact) is not None} | dict(
+        texts or {}
+    )
+    effects = [ids_by_effect(event) for event in commit.events]
 
-    def facts(ids: Iterable[tuple[UUID, ...]]) -> tuple[FactRef, ...]:
-        """These facts, each once."""
-        return tuple(FactRef(fact_id=one, text=known.get(one)) for one in dict.fromkeys(chain.from_iterable(ids)))
+    def facts(effect: Effect) -> tuple[results.FactRef, ...]:
+        """The facts with this effect, each once."""
+        ids = dict.fromkeys(chain.from_iterable(one.get(effect, ()) for one in effects))
+        return tuple(results.FactRef(fact_id=one, text=known.get(one)) for one in ids)
 
-    return Result(
+    return results.Result(
         turn_id=commit.source_id,
         status=commit.outcome,
         error=None if success else end_detail(commit) or commit.outcome,
@@ -165,14 +138,14 @@ def write_result(
         actor=commit.actor,
         attempt=commit.attempt,
         position=commit.origin.position,
-        changes=tuple(map(_change_of, events)),
-        added=facts(map(_added_ids, events)),
-        updated=facts(map(_updated_ids, events)),
-        unchanged=facts(map(_unchanged_ids, events)),
-        deleted=facts(map(_deleted_ids, events)),
-        held=facts((event.fact.fact_id,) for event in events if isinstance(event, FactPending)),
+        changes=tuple(map(_change_of, commit.events)),
+        added=facts("added"),
+        updated=facts("updated"),
+        unchanged=facts("unchanged"),
+        deleted=facts("deleted"),
+        held=facts("held"),
         entities=_entities(commit),
-        skipped=sum(isinstance(event, FactSkipped) for event in events),
+        skipped=sum(isinstance(event, events.FactSkipped) for event in commit.events),
         conflicts=sum(one.by in _CONFLICT_DECIDERS or one.verdict is not None for one in decisions),
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
@@ -181,7 +154,7 @@ def write_result(
         milliseconds={stage.stage: stage.milliseconds for stage in stages},
         duration_ms=(commit.decided_at - commit.published_at).total_seconds() * 1000,
         stages=stages,
-        trace=None if texts is None else build_trace(commit, texts, names),
+        trace=None if texts is None else trace.build_trace(commit, texts, names),
         tenant=commit.scope.tenant if commit.scope else None,
         user_id=commit.scope.user_id if commit.scope else None,
         notes=_notes(commit, success=success),
@@ -189,71 +162,54 @@ def write_result(
     )
 
 
-def _change_of(event: MemoryEvent) -> FactChange:
+def _change_of(event: events.MemoryEvent) -> results.FactChange:
     shown = event.new_fact or event.words or next(iter(event.decision.before), None)
     match event:
-        case DecisionUndone():
+        case events.DecisionUndone():
             action: str | None = event.undone_event
-        case FactPending() | PendingConfirmed() | ConflictResolved():
+        case events.FactPending() | events.PendingConfirmed() | events.ConflictResolved():
             action = event.action
         case _:
             action = None
-    return FactChange(
+    return results.FactChange(
         fact_id=event.subject_id,
         text=shown.text if shown else None,
         event=event.event,
         targets=event.affected_ids,
         reason=event.decision.reason,
         action=action,
-        unresolved=isinstance(event, FactAdded) and event.unresolved,
-        needs_human=isinstance(event, FactPending) and event.needs_human,
+        unresolved=isinstance(event, events.FactAdded) and event.unresolved,
+        needs_human=isinstance(event, events.FactPending) and event.needs_human,
     )
 
 
-def _added_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    """The facts that are active from now on."""
+def ids_by_effect(event: events.MemoryEvent) -> dict[Effect, tuple[UUID, ...]]:
+    """The facts that an event changes, or that wait because of it, by what becomes of them."""
+    effects: dict[Effect, tuple[UUID, ...]] = {}
     match event:
-        case FactPending():
-            return ()
-        case PendingConfirmed():
-            return (event.target,)
+        case events.RestoringEvent():
+            effects["updated"] = tuple(one.fact_id for one in event.reversals if one.before is not None)
+            effects["deleted"] = tuple(one.fact_id for one in event.reversals if one.before is None)
+        case events.FactPending():
+            effects["held"] = (event.fact.fact_id,)
+        case events.FactSkipped() | events.FactConfirmed():
+            effects["unchanged"] = event.affected_ids
+        case events.PendingRejected():
+            effects["unchanged"], effects["deleted"] = event.affected_ids, event.ended_ids
+        case events.ConflictResolved(action="keep_both"):
+            effects["unchanged"] = (event.target,)
+        case events.ConflictResolved(action="keep_old"):
+            effects["deleted"] = event.ended_ids
         case _:
-            return (event.new_fact.fact_id,) if event.new_fact else ()
+            effects["added"] = (
+                event.successor_ids if isinstance(event, events.PendingConfirmed) or event.new_fact else ()
+            )
+            if event.overwrite is not None:
+                effects["updated" if event.overwrite in ("merge", "replace") else "deleted"] = event.affected_ids
+    return effects
 
 
-def _updated_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    if isinstance(event, RestoringEvent):
-        return tuple(one.fact_id for one in event.reversals if one.before is not None)
-    return event.affected_ids if event.overwrite in ("merge", "replace") else ()
-
-
-def _unchanged_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    match event:
-        case FactSkipped() | FactConfirmed() | PendingRejected():
-            return event.affected_ids
-        case ConflictResolved(action="keep_both"):
-            return (event.target,)
-        case _:
-            return ()
-
-
-def _deleted_ids(event: MemoryEvent) -> tuple[UUID, ...]:
-    match event:
-        case RestoringEvent():
-            return tuple(one.fact_id for one in event.reversals if one.before is None)
-        case PendingRejected() | ConflictResolved(action="keep_old"):
-            return event.ended_ids
-        case _:
-            return event.affected_ids if event.overwrite in ("contradict", "retract", "expire") else ()
-
-
-def _texts(events: Iterable[MemoryEvent]) -> dict[UUID, str]:
-    """What facts say, as far as their events have it: new ones, and those that were ended."""
-    before = {one.fact_id: one.text for event in events for one in event.decision.before}
-    return before | {one.fact_id: one.text for event in events if (one := event.new_fact) is not None}
-
-
-def _entities(commit: Commit) -> tuple[NamedEntity, ...]:
+def _entities(commit: Commit) -> tuple[results.NamedEntity, ...]:
     """The entities that facts name, each once, under the first name that was said."""
     new = {event.entity_id: event.name for event in commit.entity_events if isinstance(event, EntityRegistered)}
     linked: dict[UUID, str | None] = {}
@@ -261,26 +217,23 @@ def _entities(commit: Commit) -> tuple[NamedEntity, ...]:
         for link in event.links if isinstance(event, FactLinked) else ():
             linked[link.entity_id] = linked.get(link.entity_id) or link.name
     return tuple(
-        NamedEntity(entity_id=one, name=name or new.get(one), is_new=one in new)
+        results.NamedEntity(entity_id=one, name=name or new.get(one), is_new=one in new)
         for one, name in (dict.fromkeys(new) | linked).items()
     )
 
 
 def _notes(commit: Commit, *, success: bool) -> tuple[str, ...]:
     """What a command that was carried out says of itself; what was unread or changed in a turn; what its names mean."""
-    said = (commit.detail,) if success and commit.detail else ()
     steps = commit.provenance.steps
-    notes = (note for step in steps for note in step.notes)
-    unread = sum(dropped.reason == "too_long" for step in steps for dropped in step.dropped)
-    cut = (f"{counted(unread, 'part')} of the text left unread, it is too long: publish it in parts",) if unread else ()
-    return (*said, *cut, *notes, *(_name_note(asked) for step in steps for asked in step.answered_names))
-
-
-def _name_note(asked: AnsweredName) -> str:
-    """Whom the model took a name for."""
-    known = "a known entity" if len(asked.twins) == 1 else f"one of {len(asked.twins)} known entities"
-    answer = "is another one, or nobody can tell" if asked.entity_id is None else f"is {asked.entity_id}"
-    return f'"{asked.name}" may mean {known}; the model was asked, and it {answer}: {asked.reason}'
+    notes = [commit.detail] if success and commit.detail else []
+    if unread := sum(dropped.reason == "too_long" for step in steps for dropped in step.dropped):
+        notes.append(f"{results.counted(unread, 'part')} of the text left unread, it is too long: publish it in parts")
+    notes += [note for step in steps for note in step.notes]
+    for asked in (answered for step in steps for answered in step.answered_names):
+        known = "a known entity" if len(asked.twins) == 1 else f"one of {len(asked.twins)} known entities"
+        answer = "is another one, or nobody can tell" if asked.entity_id is None else f"is {asked.entity_id}"
+        notes.append(f'"{asked.name}" may mean {known}; the model was asked, and it {answer}: {asked.reason}')
+    return tuple(notes)
 
 
 def end_detail(commit: Commit) -> str:
@@ -288,13 +241,13 @@ def end_detail(commit: Commit) -> str:
     return ": ".join(part for part in (commit.reason, commit.detail) if part)
 
 
-def _stages(steps: Sequence[Step], prices: PriceTable, day: date) -> tuple[StageCost, ...]:
+def _stages(steps: Sequence[Step], prices: PriceTable, day: date) -> tuple[results.StageCost, ...]:
     """The costs by stage, in the order in which the stages came."""
     by_stage: dict[str, list[Step]] = {}
     for step in steps:
         by_stage.setdefault(step.stage, []).append(step)
     return tuple(
-        StageCost(
+        results.StageCost(
             stage=stage,
             milliseconds=sum(step.milliseconds for step in its),
             llm_calls=sum(step.llm_calls for step in its),
@@ -309,8 +262,8 @@ def _stages(steps: Sequence[Step], prices: PriceTable, day: date) -> tuple[Stage
     )
 
 
-def _tokens(steps: Sequence[Step]) -> Tokens:
-    return Tokens(
+def _tokens(steps: Sequence[Step]) -> results.Tokens:
+    return results.Tokens(
         input=sum(step.input_tokens for step in steps),
         output=sum(step.output_tokens for step in steps),
         cached=known_sum(step.cached_tokens for step in steps),
@@ -373,11 +326,11 @@ class WhyNot:
     """
 
     turn_id: str
-    status: Status
+    status: results.Status
     facts: int
     missing: tuple[MissingStatement, ...]
-    names: tuple[TracedName, ...] = ()
-    shared_calls: tuple[TracedCall, ...] = ()
+    names: tuple[trace.TracedName, ...] = ()
+    shared_calls: tuple[trace.TracedCall, ...] = ()
 
 
 async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, user_id: str | None = None) -> WhyNot:
@@ -388,14 +341,14 @@ async def why_not(conn: AsyncConnection[TupleRow], tenant: str, turn_id: str, us
         return WhyNot(turn_id=turn_id, status="pending", facts=0, missing=(waiting,))
     rows = await conn.execute(queries("journal")["user_messages"], {"owner": commit.owner, "source_id": turn_id})
     said = [content for (content,) in await rows.fetchall()]
-    found = missing_statements(commit, await fact_texts(conn, commit.scope, fact_ids_of_commit(commit)), said)
-    return replace(found, names=traced_names(commit, await entity_names(conn, commit)))
+    found = missing_statements(commit, await fact_texts(conn, commit.scope, trace.fact_ids_of_commit(commit)), said)
+    return replace(found, names=trace.traced_names(commit, await trace.entity_names(conn, commit)))
 
 
-def missing_statements(commit: Commit, known: FactTexts, said: Sequence[str] = ()) -> WhyNot:
+def missing_statements(commit: Commit, known: trace.FactTexts, said: Sequence[str] = ()) -> WhyNot:
     """Read the statements from a commit, and those of the sentences that the user `said` that it took nothing from."""
     missing = (*_missing_parts(commit, known), *_not_taken(commit, said))
-    brought = sum(event.new_fact is not None and not isinstance(event, FactPending) for event in commit.events)
+    brought = sum(event.new_fact is not None and not isinstance(event, events.FactPending) for event in commit.events)
     if commit.source_kind == "turn" and not (missing or brought):
         missing = (MissingStatement(text=None, reason="nothing_to_remember"),)
     return WhyNot(
@@ -403,11 +356,11 @@ def missing_statements(commit: Commit, known: FactTexts, said: Sequence[str] = (
         status=commit.outcome,
         facts=brought,
         missing=missing,
-        shared_calls=shared_calls(commit),
+        shared_calls=trace.shared_calls(commit),
     )
 
 
-def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatement]:
+def _missing_parts(commit: Commit, known: trace.FactTexts) -> Iterator[MissingStatement]:
     if commit.limit is not None:
         yield MissingStatement(text=None, reason="limit", detail=str(commit.limit))
     elif commit.outcome in ("rejected", "failed"):
@@ -421,9 +374,21 @@ def _missing_parts(commit: Commit, known: FactTexts) -> Iterator[MissingStatemen
                 similarity=dropped.similarity,
                 detail=dropped.detail or None,
             )
-    for event in commit.events:
-        if (one := _decided_statement(event, known)) is not None:
-            yield one
+    for event in commit.events:  # those with words that added no active fact
+        statement, fact_id, reason = event.words, event.subject_id, _REASON_OF_EVENT.get(event.event)
+        if statement is None or fact_id is None or reason is None:
+            continue
+        near = {one.fact_id: one.similarity for one in event.decision.candidates}
+        yield MissingStatement(
+            text=statement.text,
+            reason=reason,
+            stage="resolve",
+            similarity=near.get(fact_id),
+            fact_id=fact_id,
+            known=known.get(fact_id),
+            guard=event.guard if isinstance(event, events.FactPending) else None,
+            detail=event.decision.reason,
+        )
 
 
 def _not_taken(commit: Commit, said: Sequence[str]) -> Iterator[MissingStatement]:
@@ -442,24 +407,6 @@ def _not_taken(commit: Commit, said: Sequence[str]) -> Iterator[MissingStatement
 def _words(text: str) -> str:
     """What two texts are compared by, with spaces around each word: quotes and signs differ where one is quoted."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "
-
-
-def _decided_statement(event: MemoryEvent, known: FactTexts) -> MissingStatement | None:
-    """A statement that added no active fact; None for an event that added one, or that has no words."""
-    statement, fact_id, reason = event.words, event.subject_id, _REASON_OF_EVENT.get(event.event)
-    if statement is None or fact_id is None or reason is None:
-        return None
-    near = {one.fact_id: one.similarity for one in event.decision.candidates}
-    return MissingStatement(
-        text=statement.text,
-        reason=reason,
-        stage="resolve",
-        similarity=near.get(fact_id),
-        fact_id=fact_id,
-        known=known.get(fact_id),
-        guard=event.guard if isinstance(event, FactPending) else None,
-        detail=event.decision.reason,
-    )
 
 
 _REASON_OF_EVENT: Final[dict[str, MissingReason]] = {

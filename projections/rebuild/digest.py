@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Final, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from psycopg.sql import SQL, Composed, Identifier
 
@@ -39,24 +39,11 @@ class TableComparison:
     table: str
     live_rows: int
     rebuilt_rows: int
-    live_digest: str
-    rebuilt_digest: str
-    differing: int
-    examples: tuple[Difference, ...]
+    live_digest: str = ""
+    rebuilt_digest: str = ""
+    differing: int = 0
+    examples: tuple[Difference, ...] = ()
     kept: bool = False
-
-    @classmethod
-    def of_kept_table(cls, table: str, rows: int) -> Self:
-        return cls(
-            table=table,
-            live_rows=rows,
-            rebuilt_rows=rows,
-            live_digest="",
-            rebuilt_digest="",
-            differing=0,
-            examples=(),
-            kept=True,
-        )
 
     @property
     def equal(self) -> bool:
@@ -136,25 +123,17 @@ async def _comparison(
     conn: RowConnection, table: ComparedTable, digests: dict[tuple[str, str], _Digest], live: str, rebuilt: str
 ) -> TableComparison:
     live_digest, rebuilt_digest = digests.get((live, table.name)), digests[rebuilt, table.name]
-    differing, examples = 0, tuple[Difference, ...]()
-    if live_digest is None:
-        differing = rebuilt_digest.rows
-    elif live_digest != rebuilt_digest:
-        differing, examples = await _differences(conn, table, live, rebuilt)
-    return TableComparison(
+    compared = TableComparison(
         table=table.name,
         live_rows=live_digest.rows if live_digest else 0,
         rebuilt_rows=rebuilt_digest.rows,
         live_digest=str(live_digest or ""),
         rebuilt_digest=str(rebuilt_digest),
-        differing=differing,
-        examples=examples,
     )
-
-
-async def _differences(
-    conn: RowConnection, table: ComparedTable, live: str, rebuilt: str
-) -> tuple[int, tuple[Difference, ...]]:
+    if live_digest is None:
+        return replace(compared, differing=rebuilt_digest.rows)
+    if live_digest == rebuilt_digest:
+        return compared
     await conn.execute(_SQL["settings"])
     query = _SQL["differences"].format(
         live=Identifier(live, table.name),
@@ -163,7 +142,7 @@ async def _differences(
         columns=_columns(table.columns),
     )
     (row,) = await fetch_rows(conn, dict, query, {"examples": MAX_EXAMPLES})
-    return row["differing"], tuple(Difference(**one) for one in row["examples"])
+    return replace(compared, differing=row["differing"], examples=tuple(Difference(**one) for one in row["examples"]))
 
 
 def _columns(names: Iterable[str]) -> Composed:

@@ -121,18 +121,18 @@ def main() -> None:
     logging.lastResort = None  # what is not applied is in the table of rejections
     order: FillOrder = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the rebuild that started this process
     gc.set_threshold(GC_THRESHOLD)
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
+
+    def end_with_stdin() -> None:
+        sys.stdin.buffer.read()
+        os._exit(1)
+
+    threading.Thread(target=end_with_stdin, daemon=True).start()
     try:
         asyncio.run(fill(order))
     except Exception as error:  # noqa: BLE001 - the rebuild raises it
         sys.stdout.buffer.write(pickle.dumps(error))
         sys.stdout.buffer.flush()
     os._exit(0)  # the other thread is still reading
-
-
-def _end_with_stdin() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,6 @@ async def compare_kept_tables(connection: RowConnection) -> list[TableComparison
         outside = await connection.execute(_SQL["row_outside_log"].format(table=live, offsets=offsets))
         if found := await outside.fetchone():
             raise LogCopyDamagedError(table, found[0], found[1], found[1] + 1)
-        rows = await fetch_value(connection, _SQL["count_rows"].format(table=live), {})
-        compared.append(TableComparison.of_kept_table(table, rows))
+        rows = await fetch_value(connection, SQL("SELECT count(*) FROM {}").format(live), {})
+        compared.append(TableComparison(table=table, live_rows=rows, rebuilt_rows=rows, kept=True))
     return compared

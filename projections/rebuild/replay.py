@@ -12,23 +12,16 @@ import psycopg
 
 from mnemolog.projections.database import LIVE_SCHEMA, Pool, RowConnection, open_pool
 from mnemolog.projections.errors import LogGapError, LogTooShortError
+from mnemolog.projections.faults import fault_of
 from mnemolog.projections.rebuild.connections import RowReader, open_row_reader
 from mnemolog.projections.rebuild.log_copy import LogCopyVerifier
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write.projector import (
-    LogRecord,
-    ParsedRecord,
-    WriteRows,
-    fold_batch,
-    may_be_one_records_fault,
-    move_partitions,
-    parse_records,
-    project_batch,
-)
+from mnemolog.projections.write import projector
 from mnemolog.projections.write.row_writer import copy_rows, load_state, update_rows
 from mnemolog.schemas.commit import Commit
 
 PAGE_RECORDS: Final = 100
+_SQL: Final = queries("projector")
 
 
 class LogSource(Protocol):
@@ -42,7 +35,7 @@ class LogSource(Protocol):
         """The offset that the next record will get."""
         ...
 
-    def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+    def read(self, partition: int, start: int, stop: int) -> AsyncIterator[projector.LogRecord]:
         """The records from offset `start` on and before `stop`, in order.
 
         Raises `mnemolog.projections.errors.LogUnreadableError` where they cannot be had in time.
@@ -78,7 +71,7 @@ class TableLogSource:
     async def end_offset(self, partition: int) -> int:
         return (await self._ends()).get(partition, 0)
 
-    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[LogRecord]:
+    async def read(self, partition: int, start: int, stop: int) -> AsyncIterator[projector.LogRecord]:
         query = queries("rebuild")["log_page"]
         while start < stop:
             parameters = {"partition": partition, "start": start, "stop": stop, "page": PAGE_RECORDS}
@@ -90,13 +83,12 @@ class TableLogSource:
             if not rows:
                 return
             for offset, record in rows:
-                yield LogRecord(offset=offset, value=bytes(record))
+                yield projector.LogRecord(offset=offset, value=bytes(record))
             start = rows[-1][0] + 1
 
     async def _ends(self) -> dict[int, int]:
         async with self._pool.connection() as conn:
-            cursor = await conn.execute(queries("rebuild")["log_ends"])
-            return dict(await cursor.fetchall())
+            return dict(await (await conn.execute(_SQL["next_offsets"])).fetchall())
 
 
 @asynccontextmanager
@@ -110,7 +102,6 @@ async def open_table_log(url: str) -> AsyncIterator[TableLogSource]:
 
 
 BATCH: Final = 400
-_SQL: Final = queries("projector")
 
 
 class Replayer:
@@ -126,7 +117,7 @@ class Replayer:
         self._source = source
         self.keeps = keeps
         verifier = LogCopyVerifier(live_copy, with_records=not isinstance(source, TableLogSource))
-        self._write_rows: WriteRows = verifier.write_rows if keeps else copy_rows
+        self._write_rows: projector.WriteRows = verifier.write_rows if keeps else copy_rows
         self.on_progress: Callable[[int], None] = lambda _: None
         self.offsets: dict[int, int] = {}
 
@@ -163,50 +154,45 @@ class Replayer:
         for partition, target in targets.items():
             await self._connection.execute(_SQL["open_partitions"], {"partitions": [partition]})
             async for batch in self._batches(partition, target):
-                await self._fold(partition, batch)
+                try:
+                    await self._fold(partition, batch)
+                except (psycopg.Error, OverflowError) as error:
+                    if fault_of(error) not in ("record", "slow"):
+                        raise
+                    # It finds the record that cannot be stored.
+                    await projector.project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
                 self._advance(partition, batch)
 
-    async def replay_as_projector(self, targets: Mapping[int, int]) -> None:
-        """Fold up to `targets` as a projector does, each profile kept up to date. Raises as `replay_in_bulk` does."""
+    async def replay_as_projector(self, targets: Mapping[int, int], *, live: RowConnection | None = None) -> None:
+        """Fold up to `targets` as a projector does, each profile kept up to date. Raises as `replay_in_bulk` does.
+
+        A connection that works in the `live` schema writes the copy of the log there too.
+        """
         for partition, target in targets.items():
             async for batch in self._batches(partition, target):
-                await project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
+                write_rows = copy_rows if live else self._write_rows
+                await projector.project_batch(live or self._connection, {partition: batch}, write_rows=write_rows)
                 self._advance(partition, batch)
 
-    async def continue_in_live_tables(self, live: RowConnection, targets: Mapping[int, int]) -> None:
-        """Project up to `targets` through a connection that works in the live schema, as a projector does."""
-        for partition, target in targets.items():
-            async for batch in self._batches(partition, target):
-                await project_batch(live, {partition: batch})
-                self._advance(partition, batch)
-
-    async def _fold(self, partition: int, batch: list[LogRecord]) -> None:
-        try:
-            await self._fold_in_bulk(partition, parse_records(partition, batch))
-        except (psycopg.Error, OverflowError) as error:
-            if not may_be_one_records_fault(error):
-                raise
-            # It finds the record that cannot be stored.
-            await project_batch(self._connection, {partition: batch}, write_rows=self._write_rows)
-
-    async def _fold_in_bulk(self, partition: int, readings: list[ParsedRecord]) -> None:
+    async def _fold(self, partition: int, batch: list[projector.LogRecord]) -> None:
+        readings = projector.parse_records(partition, batch)
         commits = [reading.commit for reading in readings if isinstance(reading.commit, Commit)]
         async with self._connection.transaction():
             state = await load_state(self._connection, commits)
-            changes = fold_batch(state, readings)
+            changes = projector.fold_batch(state, readings)
             await self._write_rows(self._connection, changes)
             async with self._connection.pipeline():
-                await move_partitions(self._connection, {partition: readings[-1].position.offset + 1})
+                await projector.move_partitions(self._connection, {partition: readings[-1].position.offset + 1})
                 await update_rows(self._connection, changes)
 
-    async def _batches(self, partition: int, target: int) -> AsyncIterator[list[LogRecord]]:
+    async def _batches(self, partition: int, target: int) -> AsyncIterator[list[projector.LogRecord]]:
         expected = self.offsets.get(partition, 0)
         if expected >= target:
             return
         end = await self._source.end_offset(partition)
         if end < target:
             raise LogTooShortError(partition, end, target)
-        batch: list[LogRecord] = []
+        batch: list[projector.LogRecord] = []
         async for record in self._source.read(partition, expected, target):
             if record.offset != expected:
                 raise LogGapError(partition, expected, record.offset)
@@ -220,6 +206,6 @@ class Replayer:
         if expected < target:
             raise LogTooShortError(partition, expected, target)
 
-    def _advance(self, partition: int, batch: list[LogRecord]) -> None:
+    def _advance(self, partition: int, batch: list[projector.LogRecord]) -> None:
         self.offsets[partition] = batch[-1].offset + 1
         self.on_progress(self.records)

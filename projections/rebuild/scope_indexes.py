@@ -84,7 +84,8 @@ async def _drop_others(connection: RowConnection, wanted: Sequence[IndexedScope]
     present = await _present_indexes(connection, LIVE_SCHEMA)
     unneeded = [name for name, is_valid in present.items() if name not in needed or not is_valid]
     for name in unneeded:
-        await connection.execute(_SQL["drop_index"].format(index=Identifier(LIVE_SCHEMA, name)))
+        # Without blocking those who write.
+        await connection.execute(SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(Identifier(LIVE_SCHEMA, name)))
     return len(unneeded)
 
 

@@ -5,7 +5,7 @@ How the new schema is made, which live tables it keeps, and how it takes the pla
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any, Final, LiteralString, cast
@@ -14,11 +14,11 @@ from psycopg.errors import LockNotAvailable
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from mnemolog.common.retry import retry_while
-from mnemolog.projections.database import LIVE_SCHEMA, RowConnection
+from mnemolog.projections.database import LIVE_SCHEMA, RowConnection, fetch_value
 from mnemolog.projections.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
-from mnemolog.projections.migrations.upgrade import create_projection_schema, migration_text, projection_files
+from mnemolog.projections.migrations.upgrade import create_projection_schema, projection_files
 from mnemolog.projections.rebuild.connections import NEXT_SCHEMA, OLD_SCHEMA
-from mnemolog.projections.sql import queries
+from mnemolog.projections.sql import migration_text, queries
 from mnemolog.projections.write.projector import SWAP_LOCK
 
 KEPT_TABLES: Final = ("commits", "memory_events")
@@ -37,6 +37,7 @@ LOCK_TIMEOUT_MILLISECONDS: Final = 2000
 LOCK_ATTEMPTS: Final = 30
 LOCK_RETRY_SECONDS: Final = 0.2
 
+_COMMENT: Final = SQL(f"COMMENT ON SCHEMA {NEXT_SCHEMA} IS {{}}")
 _SQL: Final = queries("rebuild")
 
 
@@ -50,22 +51,26 @@ async def make_next_schema(connection: RowConnection, *, full: bool) -> bool:
         keeps = not full and await show_live_tables(connection)
         rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
         for name, _, _ in rows:
-            await connection.execute(_SQL["drop_index"].format(index=Identifier(NEXT_SCHEMA, name)))
-        comment = json.dumps({"made_by": fingerprint(), "indexes": rows})
-        await _set_comment(connection, comment)
+            await connection.execute(SQL("DROP INDEX {}").format(Identifier(NEXT_SCHEMA, name)))
+        note = json.dumps({"made_by": fingerprint(), "indexes": rows})
+        await connection.execute(_COMMENT.format(Literal(note)))
     return keeps
+
+
+async def read_note(connection: RowConnection) -> Mapping[str, Any]:
+    """What the comment of the schema says: who made it, and its indexes; empty without one."""
+    note = await fetch_value(connection, _SQL["schema_comment"], {"schema": NEXT_SCHEMA})
+    return json.loads(note) if note else {}
 
 
 async def was_made_by_this_program(connection: RowConnection) -> bool:
     """Whether there is such a schema, with tables that this program folds and makes in the same way."""
-    comment = await _comment(connection)
-    return comment is not None and json.loads(comment)["made_by"] == fingerprint()
+    return (await read_note(connection)).get("made_by") == fingerprint()
 
 
 async def missing_indexes(connection: RowConnection) -> list[SQL]:
     """The statements that make the indexes of readers which the schema still lacks."""
-    comment = await _comment(connection)
-    indexes = json.loads(comment)["indexes"] if comment else []
+    indexes = (await read_note(connection)).get("indexes", [])
     rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
     present = {name for name, _, _ in rows}
     return [SQL(cast("LiteralString", definition)) for name, _, definition in indexes if name not in present]
@@ -81,20 +86,13 @@ def fingerprint() -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-async def _comment(connection: RowConnection) -> str | None:
-    row = await (await connection.execute(_SQL["schema_comment"], {"schema": NEXT_SCHEMA})).fetchone()
-    return row[0] if row else None
-
-
-async def _set_comment(connection: RowConnection, comment: str | None) -> None:
-    statement = _SQL["set_schema_comment"].format(schema=Identifier(NEXT_SCHEMA), comment=Literal(comment))
-    await connection.execute(statement)
-
-
 async def show_live_tables(connection: RowConnection) -> bool:
     """Replace the new empty tables by views of the live ones, where these are made like new ones; whether they are."""
     for table in KEPT_TABLES:
-        live, new = [await _structure(connection, schema, table) for schema in (LIVE_SCHEMA, NEXT_SCHEMA)]
+        live, new = [
+            await (await connection.execute(_SQL["table_structure"], {"schema": schema, "table": table})).fetchall()
+            for schema in (LIVE_SCHEMA, NEXT_SCHEMA)
+        ]
         if live != new:
             return False
 
@@ -108,7 +106,7 @@ async def show_live_tables(connection: RowConnection) -> bool:
                 )
             )
 
-    await _replace_under_views(connection, create_views, drop="drop_table")
+    await _replace_under_views(connection, create_views, drop=SQL("DROP TABLE {}"))
     return True
 
 
@@ -127,25 +125,24 @@ async def take_over_live_tables(connection: RowConnection, wait_milliseconds: in
     Raises `psycopg.errors.LockNotAvailable` where somebody is in them for longer than `wait_milliseconds`.
     """
     live = [Identifier(LIVE_SCHEMA, table) for table in KEPT_TABLES]
-    await connection.execute(_SQL["limit_lock_wait_of_transaction"], {"milliseconds": wait_milliseconds})
-    await connection.execute(_SQL["wait_for_readers"].format(tables=SQL(", ").join(live)))
+    await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": wait_milliseconds, "in_transaction": True})
+    await connection.execute(SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(SQL(", ").join(live)))
     asked = {"schema": LIVE_SCHEMA, "tables": list(KEPT_TABLES)}
     functions = await (await connection.execute(_SQL["trigger_functions"], asked)).fetchall()
 
     async def move_tables() -> None:
-        for (function,) in functions:
-            await connection.execute(_SQL["drop_function"].format(function=Identifier(NEXT_SCHEMA, function)))
-            names = {"function": Identifier(LIVE_SCHEMA, function), "schema": Identifier(NEXT_SCHEMA)}
-            await connection.execute(_SQL["move_function"].format(**names))
+        schema = Identifier(NEXT_SCHEMA)
+        for (name,) in functions:
+            await connection.execute(SQL("DROP FUNCTION {} ()").format(Identifier(NEXT_SCHEMA, name)))
+            function = Identifier(LIVE_SCHEMA, name)
+            await connection.execute(SQL("ALTER FUNCTION {} () SET SCHEMA {}").format(function, schema))
         for table in live:
-            await connection.execute(_SQL["move_table"].format(table=table, schema=Identifier(NEXT_SCHEMA)))
+            await connection.execute(SQL("ALTER TABLE {} SET SCHEMA {}").format(table, schema))
 
-    await _replace_under_views(connection, move_tables, drop="drop_view")
+    await _replace_under_views(connection, move_tables, drop=SQL("DROP VIEW {}"))
 
 
-async def _replace_under_views(
-    connection: RowConnection, replace: Callable[[], Awaitable[None]], *, drop: LiteralString
-) -> None:
+async def _replace_under_views(connection: RowConnection, replace: Callable[[], Awaitable[None]], *, drop: SQL) -> None:
     """Let `replace` make other relations of the names of the kept tables; who has read them reads these then.
 
     Comments and grants of the views and functions that do so stay.
@@ -153,18 +150,13 @@ async def _replace_under_views(
     asked = {"schema": NEXT_SCHEMA, "relations": list(KEPT_TABLES)}
     readers = await (await connection.execute(_SQL["readers_of"], asked)).fetchall()
     for table in KEPT_TABLES:
-        names = {"relation": Identifier(NEXT_SCHEMA, table), "name": Identifier(_REPLACED + table)}
-        await connection.execute(_SQL["rename_relation"].format(**names))
+        former = Identifier(_REPLACED + table)
+        await connection.execute(SQL("ALTER TABLE {} RENAME TO {}").format(Identifier(NEXT_SCHEMA, table), former))
     await replace()
     for (definition,) in readers:
         await connection.execute(SQL(cast("LiteralString", definition)))  # as Postgres wrote it
     for table in KEPT_TABLES:
-        await connection.execute(_SQL[drop].format(relation=Identifier(NEXT_SCHEMA, _REPLACED + table)))
-
-
-async def _structure(connection: RowConnection, schema: str, table: str) -> Sequence[str]:
-    rows = await connection.execute(_SQL["table_structure"], {"schema": schema, "table": table})
-    return [definition for (definition,) in await rows.fetchall()]
+        await connection.execute(drop.format(Identifier(NEXT_SCHEMA, _REPLACED + table)))
 
 
 @asynccontextmanager
@@ -186,10 +178,6 @@ async def only_rebuild(connection: RowConnection) -> AsyncIterator[None]:
 async def share_filling(connection: RowConnection) -> None:
     """Say for the rest of this session that it fills the tables of a rebuild."""
     await connection.execute(_SQL["share_lock"], {"lock": FILL_LOCK})
-
-
-async def ensure_live_schema(connection: RowConnection) -> None:
-    await connection.execute(_SQL["ensure_schema"].format(schema=Identifier(LIVE_SCHEMA)))
 
 
 async def live_offsets(connection: RowConnection) -> dict[int, int]:
@@ -229,9 +217,9 @@ async def swap_schemas(connection: RowConnection, *, keeps: bool, wait_milliseco
             await take_over_live_tables(connection, wait_milliseconds)
         for (grant,) in await (await connection.execute(_SQL["grants"], names)).fetchall():
             await connection.execute(SQL(cast("LiteralString", grant)))  # quoted by format() where it was made
-        await _set_comment(connection, None)  # the schema becomes one like any other
+        await connection.execute(_COMMENT.format(Literal(None)))  # the schema becomes one like any other
         for old, new in ((LIVE_SCHEMA, OLD_SCHEMA), (NEXT_SCHEMA, LIVE_SCHEMA)):
-            await connection.execute(_SQL["rename_schema"].format(old=Identifier(old), new=Identifier(new)))
+            await connection.execute(SQL("ALTER SCHEMA {} RENAME TO {}").format(Identifier(old), Identifier(new)))
 
 
 async def refuse_dependent_views(connection: RowConnection) -> None:
@@ -243,7 +231,7 @@ async def refuse_dependent_views(connection: RowConnection) -> None:
 
 async def drop_schema(connection: RowConnection, schema: str) -> None:
     """Drop a schema once no reader is in its tables any more. Raises `SwapRefusedError` where one stays too long."""
-    await _execute_with_lock_retries(connection, _SQL["drop_schema"].format(schema=Identifier(schema)))
+    await _execute_with_lock_retries(connection, SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(schema)))
 
 
 async def retry_lock(operation: Callable[[], Awaitable[Any]]) -> None:
@@ -262,9 +250,10 @@ async def retry_lock(operation: Callable[[], Awaitable[Any]]) -> None:
 async def _execute_with_lock_retries(
     connection: RowConnection, statement: SQL | Composed, advisory_lock: int | None = None
 ) -> None:
-    await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": LOCK_TIMEOUT_MILLISECONDS})
+    limit = {"milliseconds": LOCK_TIMEOUT_MILLISECONDS, "in_transaction": False}
+    await connection.execute(_SQL["limit_lock_wait"], limit)
     try:
         await retry_lock(lambda: connection.execute(statement, {"lock": advisory_lock}))
     finally:
         if not connection.broken:
-            await connection.execute(_SQL["limit_lock_wait"], {"milliseconds": 0})
+            await connection.execute(_SQL["limit_lock_wait"], limit | {"milliseconds": 0})

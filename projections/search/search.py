@@ -338,7 +338,6 @@ def search_query(
     query = _composed(
         source=source,
         wildcards=wildcards,
-        is_several=len(scopes) > 1,
         is_filtered=is_filtered,
         is_ranked=options.is_ranked,
         has_neighbours=options.weights.neighbours > 0 and not indexed,
@@ -366,18 +365,17 @@ def _composed(
     *,
     source: str,
     wildcards: tuple[tuple[str, str], ...],
-    is_several: bool,
     is_filtered: bool,
     is_ranked: bool,
     has_neighbours: bool,
     shows_neighbours: bool,
     is_explained: bool,
 ) -> SQL:
-    """One text for each kind of search, with `{filter}` left open where there is one: composed once."""
-    parts = queries("search")
+    """One text for each kind of search, with `{filter}` left open where there is one; without wildcards for several."""
+    parts, is_several = queries("search"), not wildcards
     scope = parts["of_named_scope"] if is_several else scope_condition(dict(wildcards))
     of_any = parts["of_any_scope"] if is_several else scope
-    state_at = parts["state_at"]
+    state_at = queries("facts")["state_at"]
     condition, wanted = (SQL("{filter}"), SQL("{wanted}")) if is_filtered else (SQL("true"), SQL("true"))
     live = parts[source].format(filter=condition, scope=scope, state_at=state_at, state=status_at(SQL(_NOW)))
     if is_several:
@@ -429,7 +427,32 @@ async def search(
     Raises `QueryError` for a text without any character, or scopes that cannot be searched together.
     """
     scopes = checked_scopes(scope)
-    parameters = {**scope_parameters(scopes), **_parameters(text, vector, options, at)}
+    believed_at, true_at = options.times(at)
+    parameters = {
+        **scope_parameters(scopes),
+        **{f"{name}_weight": weight for name, weight in options.shares.items()},
+        "text": storable_question(text),
+        "at": true_at,
+        "believed_at": believed_at,
+        "states": list(options.states) if options.states else None,
+        "period_from": options.period[0] if options.period else None,
+        "period_to": options.period[1] if options.period else None,
+        "only_period": options.only_period,
+        "vector": vector,
+        "model": vector.model if vector else None,
+        "dimensions": vector.dimensions if vector else None,
+        "threshold": options.threshold or 0.0,
+        "fusion": options.fusion,
+        "rrf_k": options.rrf_k,
+        "half_life_days": options.half_life_days,
+        "candidates": max(MIN_CANDIDATES, CANDIDATES_PER_HIT * options.limit),
+        "max_words": MAX_QUERY_WORDS,
+        "field_weights": list(FIELD_WEIGHTS),
+        "top_k": options.limit,
+        "neighbours": options.neighbours,
+        "ranked": 2 * options.limit,
+        "per_matter": options.per_matter,
+    }
     # Facts are found by a scan or by indexes, in turn until a statement answers; None is a scan in any case. The third
     # one is for a scope that has lost its indexes between the first two.
     may_be_indexed = len(scopes) == 1 and scopes[0].is_exact and not options.narrows
@@ -454,55 +477,24 @@ def checked_scopes(scope: ScopeFilter | Sequence[ScopeFilter]) -> tuple[ScopeFil
     return scopes
 
 
-def _parameters(text: str, vector: Vector | None, options: SearchOptions, now: datetime) -> dict[str, Any]:
-    believed_at, at = options.times(now)
-    return {
-        **{f"{name}_weight": weight for name, weight in options.shares.items()},
-        "text": storable_question(text),
-        "at": at,
-        "believed_at": believed_at,
-        "states": list(options.states) if options.states else None,
-        "period_from": options.period[0] if options.period else None,
-        "period_to": options.period[1] if options.period else None,
-        "only_period": options.only_period,
-        "vector": vector,
-        "model": vector.model if vector else None,
-        "dimensions": vector.dimensions if vector else None,
-        "threshold": options.threshold or 0.0,
-        "fusion": options.fusion,
-        "rrf_k": options.rrf_k,
-        "half_life_days": options.half_life_days,
-        "candidates": max(MIN_CANDIDATES, CANDIDATES_PER_HIT * options.limit),
-        "max_words": MAX_QUERY_WORDS,
-        "field_weights": list(FIELD_WEIGHTS),
-        "top_k": options.limit,
-        "neighbours": options.neighbours,
-        "ranked": 2 * options.limit,
-        "per_matter": options.per_matter,
-    }
+_SCORE_COLUMNS: Final = tuple(one.name for one in fields(Score) if one.name != "mode")
+_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step", "messages"})
 
 
 def _findings(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Findings:
-    """The first row is there even where nothing was found."""
-    found = [row for row in rows if row["fact_id"] is not None]
-    of_hits = [list(group) for _, group in groupby(found, key=itemgetter("hit_id"))]
+    """The first row is there even where nothing was found; a hit and its neighbours each have the score of the hit."""
+    hits = []
+    for _, group in groupby([row for row in rows if row["fact_id"] is not None], key=itemgetter("hit_id")):
+        of_hit = {row["step"]: row for row in group}
+        facts = {step: Fact(**{name: row[name] for name in row.keys() - _OWN_COLUMNS}) for step, row in of_hit.items()}
+        score = Score(mode=mode, **{name: of_hit[0][name] for name in _SCORE_COLUMNS})
+        fact, messages = facts.pop(0), of_hit[0]["messages"]
+        hits.append(Hit(fact=fact, score=score, neighbours=tuple(facts.values()), messages=messages))
     return Findings(
-        hits=tuple(_hit(group, mode) for group in of_hits),
+        hits=tuple(hits),
         below_threshold=rows[0]["below_threshold"],
         left_out={
             reason: LeftOutHits(facts=one["facts"], first=tuple(map(UUID, one["first"])))
             for reason, one in (rows[0]["left_out"] or {}).items()
         },
     )
-
-
-def _hit(rows: Sequence[Mapping[str, Any]], mode: SearchMode) -> Hit:
-    """A hit and its neighbours, each with the score of the hit."""
-    score = Score(mode=mode, **{name: rows[0][name] for name in _SCORE_COLUMNS})
-    messages = next(row["messages"] for row in rows if row["step"] == 0)
-    facts = {row["step"]: Fact(**{name: row[name] for name in row if name not in _OWN_COLUMNS}) for row in rows}
-    return Hit(fact=facts.pop(0), score=score, neighbours=tuple(facts.values()), messages=messages)
-
-
-_SCORE_COLUMNS: Final = tuple(one.name for one in fields(Score) if one.name != "mode")
-_OWN_COLUMNS: Final = frozenset({*_SCORE_COLUMNS, "below_threshold", "left_out", "hit_id", "step", "messages"})

@@ -14,14 +14,7 @@ from psycopg.sql import SQL, Composed
 from mnemolog.projections.database import fetch_long
 from mnemolog.projections.filter_condition import filter_condition
 from mnemolog.projections.queries.scope_filter import ScopeFilter, scope_condition
-from mnemolog.projections.search.search import (
-    DEFAULT_OPTIONS,
-    MAX_QUERY_WORDS,
-    SearchOptions,
-    checked_scopes,
-    scope_parameters,
-    storable_question,
-)
+from mnemolog.projections.search import search
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.filters import EVERYTHING
 
@@ -93,7 +86,7 @@ async def search_turns(
     conn: AsyncConnection[TupleRow],
     scope: ScopeFilter | Sequence[ScopeFilter],
     text: str,
-    options: SearchOptions = DEFAULT_OPTIONS,
+    options: search.SearchOptions = search.DEFAULT_OPTIONS,
     *,
     at: datetime,
     statuses: Sequence[TurnStatus] = SHOWN_STATUSES,
@@ -105,31 +98,34 @@ async def search_turns(
     `neighbours`. A turn is no hit without any word of the question in it or just beside it, nor if a command took back
     something of it since, nor if it ended in none of `statuses`. Raises `QueryError` as `search` does.
     """
-    scopes = checked_scopes(scope)
+    scopes = search.checked_scopes(scope)
     query, of_filter = turns_query(scopes, options)
     known_at, _ = options.times(at)
     given = {
-        **scope_parameters(scopes),
+        **search.scope_parameters(scopes),
         **of_filter,
         **{f"{name}_weight": weight for name, weight in options.shares.items()},
-        "text": storable_question(text),
+        "text": search.storable_question(text),
         "at": at,
         "believed_at": known_at,
         "period_from": options.period[0] if options.period else None,
         "period_to": options.period[1] if options.period else None,
         "only_period": options.only_period,
         "half_life_days": options.half_life_days,
-        "max_words": MAX_QUERY_WORDS,
+        "max_words": search.MAX_QUERY_WORDS,
         "top_k": options.limit,
         "statuses": list(statuses),
     }
     rows = await fetch_long(conn, query, given)  # the first row is there even where nothing was found
-    return TurnFindings(
-        turns=tuple(_hit(row) for row in rows if row["turn_id"] is not None), left_out=rows[0]["left_out"] or {}
-    )
+    turns = []
+    for row in (row for row in rows if row["turn_id"] is not None):
+        columns = {name: value for name, value in row.items() if name not in _OWN_COLUMNS}
+        score = TurnScore(**{name: row[name] for name in _SCORE_COLUMNS})
+        turns.append(TurnHit(**columns | {"fact_ids": tuple(row["fact_ids"])}, score=score))
+    return TurnFindings(turns=tuple(turns), left_out=rows[0]["left_out"] or {})
 
 
-def turns_query(scopes: Sequence[ScopeFilter], options: SearchOptions) -> tuple[SQL | Composed, dict[str, Any]]:
+def turns_query(scopes: Sequence[ScopeFilter], options: search.SearchOptions) -> tuple[SQL | Composed, dict[str, Any]]:
     """The statement of a search in turns, and the parameters of its filter. Several scopes come as arrays."""
     is_filtered = options.filters != EVERYTHING
     query = _composed(
@@ -157,9 +153,3 @@ def _composed(*, wildcards: tuple[tuple[str, str], ...], is_filtered: bool, is_e
         weight=parts["weight"],
     )
     return SQL(query.as_string())
-
-
-def _hit(row: Mapping[str, Any]) -> TurnHit:
-    score = TurnScore(**{name: row[name] for name in _SCORE_COLUMNS})
-    columns = {name: value for name, value in row.items() if name not in _OWN_COLUMNS}
-    return TurnHit(**columns | {"fact_ids": tuple(row["fact_ids"])}, score=score)

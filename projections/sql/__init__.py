@@ -18,6 +18,8 @@ from mnemolog.schemas.scope import SCOPE_FIELDS
 
 _QUERY_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _INCLUDE: Final = re.compile(r"\{\{(\w+)((?: [^\s{}]+)*)\}\}")
+_TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", re.MULTILINE | re.DOTALL)
+_COLUMN: Final = re.compile(r"^    ([a-z]\w*) (double precision|\w+)( \[\])?", re.MULTILINE)
 _STORED_FACT: Final = (
     *("fact_id", *SCOPE_FIELDS, "speaker", "authority", "metadata"),
     *(name for name in ExtractedFact.model_fields if name not in ("entities", "relations", "unlinked")),
@@ -39,8 +41,28 @@ def queries(file: str) -> Mapping[str, SQL]:
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         lines = (line.strip() for line in body.splitlines())
         bare = "\n".join(line for line in lines if line and not line.startswith("--"))
-        found[name] = SQL(_INCLUDE.sub(lambda place: _INCLUDES[place[1]](*place[2].split()), bare))
+        found[name] = SQL(filled(bare))
     return MappingProxyType(found)
+
+
+def filled(text: str) -> str:
+    """A text with what its `{{name row}}` stand for."""
+    return _INCLUDE.sub(lambda place: _INCLUDES[place[1]](*place[2].split()), text)
+
+
+@cache
+def migration_text(file: str) -> str:
+    """The SQL of one file of `projections/migrations`, named by its path there."""
+    return filled(files("mnemolog.projections.migrations").joinpath(file).read_text(encoding="utf-8"))
+
+
+@cache
+def column_types(table: str) -> Mapping[str, str]:
+    """The type of each column of a table of `projections/tables.sql`."""
+    (columns,) = [
+        columns for name, columns in _TABLE.findall(migration_text("projections/tables.sql")) if name == table
+    ]
+    return {name: f"{kind}[]" if is_array else kind for name, kind, is_array in _COLUMN.findall(columns)}
 
 
 def _listed(form: str, names: tuple[str, ...] = SCOPE_FIELDS) -> str:
@@ -60,6 +82,7 @@ def _shown_scope(row: str) -> str:
 _INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
     "scope_ids": _scope_ids,
     "scope_types": lambda: _listed("{name} text"),
+    "scope_columns": lambda: ",\n    ".join(f"{name} text NOT NULL DEFAULT ''" for name in SCOPE_FIELDS),
     "scope_values": lambda: _listed("%({name})s"),
     "scope_arrays": lambda: _listed("%({name})s::text []"),
     "shown_scope": _shown_scope,
@@ -71,5 +94,5 @@ _INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
         f"({row}.valid_until IS NULL OR {row}.valid_until > {at}) AND ({row}.true_to IS NULL OR {row}.true_to > {at})"
     ),
 }
-"""The ids of a scope, of a row or as parameters, and conditions on them; the columns of a fact that events can change;
-and that a fact has not ended at a time."""
+"""The ids of a scope, of a row, of a table or as parameters, and conditions on them; the columns of a fact that events
+can change; and that a fact has not ended at a time."""

@@ -3,23 +3,17 @@
 -- journal has not caught up.
 SELECT
     (SELECT count(*) FROM turn_journal) AS journaled,
-    (
-        SELECT count(*)
-        FROM commits AS c
-        WHERE c.source_kind = 'turn'
-            AND c.attempt = 1
-            AND NOT EXISTS (SELECT FROM turn_journal AS j WHERE j.owner = c.owner AND j.source_id = c.source_id)
-    ) AS unjournaled,
-    (
-        SELECT count(*)
-        FROM commits AS c
-        WHERE c.source_kind = 'turn'
-            AND c.attempt = 1
-            AND c.decided_at < %(overdue_before)s
-            AND NOT EXISTS (SELECT FROM turn_journal AS j WHERE j.owner = c.owner AND j.source_id = c.source_id)
-    ) AS unjournaled_overdue,
-    pending.in_flight, pending.overdue, pending.oldest
+    ended.unjournaled, ended.unjournaled_overdue, pending.in_flight, pending.overdue, pending.oldest
 FROM (
+    SELECT
+        count(*) AS unjournaled,
+        count(*) FILTER (WHERE c.decided_at < %(overdue_before)s) AS unjournaled_overdue
+    FROM commits AS c
+    WHERE c.source_kind = 'turn'
+        AND c.attempt = 1
+        AND NOT EXISTS (SELECT FROM turn_journal AS j WHERE j.owner = c.owner AND j.source_id = c.source_id)
+) AS ended
+CROSS JOIN (
     SELECT
         count(*) AS in_flight,
         count(*) FILTER (WHERE j.published_at < %(overdue_before)s) AS overdue,

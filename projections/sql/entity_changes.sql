@@ -114,9 +114,9 @@ WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 
 -- name: given_aliases
 -- All names of these entities, and whether what told of them was not undone: a fact of their source that names the
--- entity, or, where none of it does, any fact of it; and of what a repetition told, the repetition. A fact that named the
--- entity by this proper name alone, or by this tie, before what told it was undone, has said it anew. Later ones tell it
--- themselves.
+-- entity, or, where none of it does, any fact of it; of what a repetition told, the repetition; and of what a person gave,
+-- that. A fact that named the entity by this proper name alone, or by this tie, before what told it was undone, has said
+-- it anew. Later ones tell it themselves.
 SELECT
     a.entity_id, a.kind, a.key, a.alias, a.place, a.event_id, a.log_offset, a.is_own,
     teller.holds OR (
@@ -132,12 +132,15 @@ SELECT
                 AND has_name(again.words, a.alias)
                 AND NOT EXISTS (
                     SELECT FROM entity_aliases AS other
-                    WHERE a.kind = 'name' AND other.entity_id = a.entity_id AND other.key <> a.key AND has_name(again.words, other.alias)
+                    WHERE a.kind = 'name' AND other.entity_id = a.entity_id AND other.key <> a.key
+                        AND has_name(again.words, other.alias) AND NOT has_name(a.alias, other.alias)
                 )
         )
     ) AS is_said
 FROM entity_aliases AS a
 LEFT JOIN undone AS repetition ON a.told_by = repetition.event_id
+LEFT JOIN entity_changes AS given ON a.event_id = given.event_id
+LEFT JOIN entity_changes AS taken ON given.undone_by = taken.event_id
 CROSS JOIN LATERAL (
     SELECT
         bool_or(facts.status <> 'undone') AS told,
@@ -151,11 +154,11 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT
         CASE
-            WHEN repetition.event_id IS NOT NULL THEN false
+            WHEN repetition.event_id IS NOT NULL OR given.undone_by IS NOT NULL THEN false
             WHEN said.linked THEN said.told_of_it
             ELSE said.told IS NOT false
         END AS holds,
-        coalesce(repetition.since, said.undone_at) AS undone_at
+        coalesce(repetition.since, taken.decided_at, said.undone_at) AS undone_at
 ) AS teller
 WHERE a.entity_id = ANY(%(entity_ids)s::uuid []);
 

@@ -21,13 +21,14 @@ f.stale, f.event_time, f.valid_until,
 {state}.believed_to,
 f.recorded_at,
 {state}.state_since,
-f.authority, f.action_hint,
+f.authority,
 {state}.mention_count,
 {state}.last_confirmed_at,
 f.supersedes,
 {state}.superseded_by,
 f.source_id, f.embedding_model, f.metadata,
-{state}.status IN ('active', 'pending_confirmation') AND {state}.true_from > {at} AS begins_later
+{state}.status IN ('active', 'pending_confirmation') AND {state}.true_from > {at} AS begins_later,
+f.action_hint
 
 -- name: one_fact
 -- One version of a fact.
@@ -77,35 +78,31 @@ f.status = 'active' AND {{holds f %(at)s}}
 
 -- name: facts_as_of
 -- What was known at one instant to be true at another: each fact with its state of that time, whatever changed it
--- since. A state holds from its since up to, but not at, its until.
-WITH mine AS (
-    SELECT f.fact_id, {{state_of f}}, f.state_since
-    FROM facts AS f
-    WHERE {scope}
-        AND f.recorded_at <= %(believed_at)s
-        AND (f.valid_until IS NULL OR f.valid_until > %(true_at)s)
-),
-states AS (
-    SELECT *
-    FROM mine
-    WHERE state_since <= %(believed_at)s
-    UNION ALL
-    SELECT former.fact_id, {{state_of former}}, former.since
-    FROM mine
-    INNER JOIN former_states AS former ON mine.fact_id = former.fact_id
-    WHERE mine.state_since > %(believed_at)s
-        AND former.since <= %(believed_at)s
-        AND former.until > %(believed_at)s
-)
+-- since.
 SELECT {fact}
-FROM states AS s
-INNER JOIN facts AS f ON s.fact_id = f.fact_id
-WHERE s.believed_from <= %(believed_at)s
+FROM facts AS f
+CROSS JOIN LATERAL ({state_at}) AS s
+WHERE {scope}
+    AND f.recorded_at <= %(believed_at)s
+    AND (f.valid_until IS NULL OR f.valid_until > %(true_at)s)
+    AND s.believed_from <= %(believed_at)s
     AND (s.believed_to IS NULL OR s.believed_to > %(believed_at)s)
     AND s.true_from <= %(true_at)s
     AND (s.true_to IS NULL OR s.true_to > %(true_at)s)
     AND {known}
 ORDER BY f.recorded_at, f.ordinal, f.fact_id;
+
+-- name: state_at
+-- The state that a fact had at the time %(believed_at)s. A state holds from its since up to, but not at, its until.
+SELECT {{state_of f}}, f.state_since
+WHERE f.state_since <= %(believed_at)s
+UNION ALL
+SELECT {{state_of former}}, former.since
+FROM former_states AS former
+WHERE former.fact_id = f.fact_id
+    AND f.state_since > %(believed_at)s
+    AND former.since <= %(believed_at)s
+    AND former.until > %(believed_at)s
 
 -- name: not_known_at_another_time
 -- What was not known at another instant to be true then.

@@ -2,10 +2,7 @@
 -- What a scope and its tenant have of that which limits count; NULL for what is not asked for.
 -- A turn refused for a limit does not count toward turns_per_minute; what each attempt of it paid for counts.
 SELECT
-    CASE WHEN %(scope_facts)s THEN coalesce((
-        SELECT facts FROM scopes
-        WHERE {{in_scope}}
-    ), 0) END AS scope_facts,
+    CASE WHEN %(scope_facts)s THEN coalesce((SELECT facts FROM scopes WHERE {{in_scope}}), 0) END AS scope_facts,
     CASE WHEN %(scope_turns)s THEN (
         SELECT count(*) FROM commits
         WHERE {{in_scope}}
@@ -14,9 +11,7 @@ SELECT
             AND source_kind = 'turn'
             AND limit_hit IS NULL
     ) END AS scope_turns,
-    CASE WHEN %(scope_tokens)s THEN paid_tokens(
-        {{scope_values}}, %(day)s
-    ) END AS scope_tokens,
+    CASE WHEN %(scope_tokens)s THEN paid_tokens({{scope_values}}, %(day)s) END AS scope_tokens,
     CASE WHEN %(tenant_facts)s THEN tenant_facts(%(tenant)s, %(owner)s, %(source_id)s) END AS tenant_facts,
     CASE WHEN %(tenant_turns)s THEN tenant_turns(%(tenant)s, %(minute)s, %(owner)s, %(source_id)s) END AS tenant_turns,
     CASE

@@ -27,9 +27,6 @@ FROM mnemolog.scopes AS s
 INNER JOIN mnemolog.facts AS f USING ({{scope_ids}})
 $$;
 COMMENT ON FUNCTION memory.fact_rows IS 'The rows of the view memory.facts.';
-
--- name: facts
--- All versions.
 CREATE OR REPLACE VIEW memory.facts AS SELECT * FROM memory.fact_rows();
 COMMENT ON VIEW memory.facts IS
 'Every version of every fact, also those that do not hold: superseded, contradicted, deleted, pending. The column state '
@@ -93,9 +90,6 @@ CROSS JOIN LATERAL (
 WHERE waiting.settled_at IS NULL
 $$;
 COMMENT ON FUNCTION memory.pending_rows IS 'The rows of the view memory.pending.';
-
--- name: pending
--- What waits for a confirmation.
 CREATE OR REPLACE VIEW memory.pending AS SELECT * FROM memory.pending_rows();
 COMMENT ON VIEW memory.pending IS
 'The facts that wait for a confirmation and are not believed, each with the facts that a confirmation would overwrite. '
@@ -135,9 +129,6 @@ INNER JOIN mnemolog.memory_events AS e USING ({{scope_ids}})
 LEFT JOIN mnemolog.facts AS f ON e.fact_id = f.fact_id
 $$;
 COMMENT ON FUNCTION memory.event_rows IS 'The rows of the view memory.events.';
-
--- name: events
--- What happened, and why.
 CREATE OR REPLACE VIEW memory.events AS SELECT * FROM memory.event_rows();
 COMMENT ON VIEW memory.events IS 'What happened to facts and why: one row for each event, with its decision.';
 
@@ -171,9 +162,6 @@ SELECT
 FROM mnemolog.turns AS j
 $$;
 COMMENT ON FUNCTION memory.turn_rows IS 'The rows of the view memory.turns.';
-
--- name: turns
--- Every turn with its end.
 CREATE OR REPLACE VIEW memory.turns AS SELECT * FROM memory.turn_rows();
 COMMENT ON VIEW memory.turns IS 'Every turn as it was received, with how it ended, or pending.';
 
@@ -205,52 +193,10 @@ CROSS JOIN LATERAL mnemolog.shown_relations(
 ) AS r
 $$;
 COMMENT ON FUNCTION memory.relationship_rows IS 'The rows of the view memory.relationships.';
-
--- name: relationships
--- What people, places and things are to each other.
 CREATE OR REPLACE VIEW memory.relationships AS SELECT * FROM memory.relationship_rows();
 COMMENT ON VIEW memory.relationships IS
 'What people, places and things that facts name are to each other, in both directions: the object is the subject''s '
 'predicate. It holds where is_active is true, which follows from the facts in evidence.';
-
--- name: fact_types
--- The types of the columns of a fact.
-fact_id uuid,
-{{scope_types}},
-text text,
-key text,
-value text,
-value_json jsonb,
-category text,
-more_categories text [],
-importance double precision,
-certainty text,
-confidence double precision,
-subject text,
-speaker text,
-excerpt text,
-status text,
-unresolved boolean,
-stale boolean,
-event_time timestamptz,
-valid_until timestamptz,
-true_from timestamptz,
-true_to timestamptz,
-closed_at timestamptz,
-believed_from timestamptz,
-believed_to timestamptz,
-recorded_at timestamptz,
-state_since timestamptz,
-authority text,
-action_hint text,
-mention_count integer,
-last_confirmed_at timestamptz,
-supersedes uuid [],
-superseded_by uuid,
-source_id text,
-embedding_model text,
-metadata jsonb,
-begins_later boolean
 
 -- name: entity_rows
 -- What the view entities shows.
@@ -286,9 +232,6 @@ LEFT JOIN LATERAL mnemolog.summary_of_entity(e.entity_id) AS written ON true
 WHERE e.shown_name IS NOT NULL
 $$;
 COMMENT ON FUNCTION memory.entity_rows IS 'The rows of the view memory.entities.';
-
--- name: entities
--- Whom and what facts name.
 CREATE OR REPLACE VIEW memory.entities AS SELECT * FROM memory.entity_rows();
 COMMENT ON VIEW memory.entities IS
 'The people, places and things that facts of each scope name, as they are now: without those that were merged into '
@@ -311,9 +254,6 @@ INNER JOIN mnemolog.entity_aliases AS n ON e.entity_id = n.current_id
 WHERE e.shown_name IS NOT NULL AND n.shown IS NOT NULL
 $$;
 COMMENT ON FUNCTION memory.entity_alias_rows IS 'The rows of the view memory.entity_aliases.';
-
--- name: entity_aliases
--- What entities are called.
 CREATE OR REPLACE VIEW memory.entity_aliases AS SELECT * FROM memory.entity_alias_rows();
 COMMENT ON VIEW memory.entity_aliases IS 'All names of each entity, its own among them, and since when it is called so.';
 
@@ -333,9 +273,6 @@ INNER JOIN mnemolog.fact_entities AS link ON e.entity_id = link.current_id
 WHERE e.shown_name IS NOT NULL
 $$;
 COMMENT ON FUNCTION memory.fact_entity_rows IS 'The rows of the view memory.fact_entities.';
-
--- name: fact_entities
--- Which entities facts name.
 CREATE OR REPLACE VIEW memory.fact_entities AS SELECT * FROM memory.fact_entity_rows();
 COMMENT ON VIEW memory.fact_entities IS
 'Which entity a fact, in any version, names: whom it is about (subject), what it says of them (object), or named besides '

@@ -88,10 +88,7 @@ INNER JOIN LATERAL (
     LIMIT 1
 ) AS e ON true
 LEFT JOIN LATERAL (
-    SELECT
-        jsonb_agg(
-            {conflicting} ORDER BY shown.place
-        ) AS facts
+    SELECT jsonb_agg({conflicting} ORDER BY shown.place) AS facts
     FROM jsonb_array_elements_text(e.shown) WITH ORDINALITY AS shown (fact_id, place)
     INNER JOIN facts AS t ON t.fact_id = shown.fact_id::uuid
     WHERE t.status IN ('active', 'pending_confirmation')

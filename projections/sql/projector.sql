@@ -179,12 +179,8 @@ SELECT
     {{scope_ids known}}, known.owner, derived.identity, derived.hard_preferences, derived.soft_preferences,
     derived.current_tasks, derived.recent_changes, derived.sensitive_topics, latest.at, derived.work,
     derived.relationships, derived.other
-FROM unnest(
-    {{scope_arrays}}
-) AS touched ({{scope_ids}})
-INNER JOIN scopes AS known
-    ON
-        {{same_scope touched known}}
+FROM unnest({{scope_arrays}}) AS touched ({{scope_ids}})
+INNER JOIN scopes AS known ON {{same_scope touched known}}
 CROSS JOIN LATERAL (
     SELECT max(happened.decided_at) AS at
     FROM memory_events AS happened

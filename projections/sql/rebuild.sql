@@ -3,8 +3,8 @@
 SELECT pg_try_advisory_lock(%(lock)s);
 
 -- name: limit_lock_wait
--- How long the next statements may wait for a lock, in milliseconds.
-SELECT set_config('lock_timeout', %(milliseconds)s::text, false);
+-- How long the next statements may wait for a lock, in milliseconds; those of a transaction alone, or of the session.
+SELECT set_config('lock_timeout', %(milliseconds)s::text, %(in_transaction)s);
 
 -- name: take_lock
 -- Wait until nobody holds this advisory lock, and let nobody take it. For the projectors': readers go on.
@@ -75,30 +75,6 @@ WHERE partition = %(partition)s AND log_offset >= %(start)s AND log_offset < %(s
 ORDER BY log_offset
 LIMIT %(page)s;
 
--- name: log_ends
--- The partitions that the tables hold and where each ends.
-SELECT partition, next_offset FROM projection_offsets ORDER BY partition;
-
--- name: take_snapshot
--- Fix what the transaction sees.
-SELECT pg_current_snapshot();
-
--- name: analyze
--- Tell the planner about a new table before anybody queries it.
-ANALYZE {table};
-
--- name: rename_schema
--- Swap by name: sees neither rows nor readers.
-ALTER SCHEMA {old} RENAME TO {new};
-
--- name: ensure_schema
--- A live schema that was dropped as a whole is mended too.
-CREATE SCHEMA IF NOT EXISTS {schema};
-
--- name: drop_schema
--- Remove what a rebuild has left over.
-DROP SCHEMA IF EXISTS {schema} CASCADE;
-
 -- name: plain_indexes
 -- The indexes of a schema that hold no constraint: name, table, and the statement that makes each.
 SELECT c.relname::text AS name, t.relname::text AS of_table, pg_get_indexdef(i.indexrelid) AS definition
@@ -109,20 +85,9 @@ INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = %(schema)s AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid)
 ORDER BY name;
 
--- name: drop_index
--- Filling a table is quicker without its indexes.
-DROP INDEX {index};
-
 -- name: schema_comment
--- What is noted about a schema; no row where there is none, or none of ours.
-SELECT d.description
-FROM pg_namespace AS n
-INNER JOIN pg_description AS d ON d.objoid = n.oid AND d.classoid = 'pg_namespace'::regclass
-WHERE n.nspname = %(schema)s;
-
--- name: set_schema_comment
--- Note something about a schema.
-COMMENT ON SCHEMA {schema} IS {comment};
+-- What is noted about a schema; NULL where there is none, or nothing of ours.
+SELECT obj_description(to_regnamespace(%(schema)s), 'pg_namespace');
 
 -- name: table_structure
 -- How a table is made: columns, constraints, indexes and triggers, without the name of its schema; nothing where there
@@ -189,26 +154,6 @@ CROSS JOIN LATERAL (
 WHERE n.nspname = %(schema)s AND c.relname = ANY(%(relations)s)
 ORDER BY found.definition;
 
--- name: rename_relation
--- Make room for another relation of that name.
-ALTER TABLE {relation} RENAME TO {name};
-
--- name: drop_table
--- Remove a table that nothing depends on.
-DROP TABLE {relation};
-
--- name: drop_view
--- Remove a view that nothing depends on.
-DROP VIEW {relation};
-
--- name: wait_for_readers
--- Wait until nobody reads or writes these tables, and let nobody until the end of the transaction.
-LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE;
-
--- name: limit_lock_wait_of_transaction
--- How long the next statements of this transaction may wait for a lock, in milliseconds.
-SELECT set_config('lock_timeout', %(milliseconds)s::text, true);
-
 -- name: trigger_functions
 -- The functions of their own schema that triggers of these tables call.
 SELECT DISTINCT p.proname::text AS name
@@ -218,18 +163,6 @@ INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
 INNER JOIN pg_proc AS p ON p.oid = t.tgfoid AND p.pronamespace = n.oid
 WHERE n.nspname = %(schema)s AND c.relname = ANY(%(tables)s)
 ORDER BY name;
-
--- name: drop_function
--- Remove a function that nothing depends on.
-DROP FUNCTION {function} ();
-
--- name: move_function
--- Move a function with what depends on it.
-ALTER FUNCTION {function} () SET SCHEMA {schema};
-
--- name: move_table
--- Move a table with its rows, indexes, constraints, triggers and grants.
-ALTER TABLE {table} SET SCHEMA {schema};
 
 -- name: kept_rows
 -- The rows of a table of the copy of the log between two offsets of a partition, in the order of the log.
@@ -245,7 +178,3 @@ FROM {table} AS kept
 LEFT JOIN {offsets} AS o ON kept.partition = o.partition
 WHERE kept.log_offset < 0 OR kept.log_offset >= coalesce(o.next_offset, 0)
 LIMIT 1;
-
--- name: count_rows
--- How many rows a table has.
-SELECT count(*) FROM {table};

@@ -71,25 +71,6 @@ WHERE {scope}
     AND alias.recorded_at <= coalesce(%(believed_at)s::timestamptz, 'infinity')
     AND EXISTS (SELECT FROM entity_changes AS given WHERE given.event_id = alias.event_id);
 
--- name: profile_of_entity
--- What holds now of an entity, what is about it and matters most first. The value of an end is what holds no longer.
-SELECT link.role, f.key, CASE WHEN f.action_hint <> 'retract' THEN f.value END AS value, f.text
-FROM (
-    SELECT
-        fact_id,
-        max(role) AS role -- the subject rather than the object
-    FROM fact_entities
-    WHERE current_id = %(entity_id)s AND role IN ('subject', 'object')
-    GROUP BY fact_id
-) AS link
-INNER JOIN facts AS f ON link.fact_id = f.fact_id
-WHERE f.status = 'active'
-    AND f.true_from <= now()
-    AND (f.true_to IS NULL OR f.true_to > now())
-    AND (f.valid_until IS NULL OR f.valid_until > now())
-ORDER BY link.role DESC, f.importance DESC, f.recorded_at DESC, f.ordinal DESC, f.fact_id
-LIMIT 50;
-
 -- name: timeline_of_entity
 -- What happened to an entity: names, facts that began and ended, relations that were stated and ended; nothing of facts
 -- that were taken back.

@@ -85,7 +85,3 @@ ON CONFLICT ({{scope_ids}}) DO UPDATE SET
 -- Let searches scan a scope again.
 DELETE FROM indexed_scopes
 WHERE {{in_scope}};
-
--- name: drop_index
--- Remove an index without blocking those who write.
-DROP INDEX CONCURRENTLY IF EXISTS {index};

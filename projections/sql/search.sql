@@ -43,18 +43,6 @@ FROM (
 ) AS f
 WHERE {filter}
 
--- name: state_at
--- The state that a fact had at the time %(believed_at)s. A state holds from its since up to, but not at, its until.
-SELECT {{state_of f}}, f.state_since
-WHERE f.state_since <= %(believed_at)s
-UNION ALL
-SELECT {{state_of former}}, former.since
-FROM former_states AS former
-WHERE former.fact_id = f.fact_id
-    AND f.state_since > %(believed_at)s
-    AND former.since <= %(believed_at)s
-    AND former.until > %(believed_at)s
-
 -- name: hit_state
 -- The same for a hit.
 CROSS JOIN LATERAL ({state_at}) AS s

@@ -5,10 +5,32 @@ FROM facts
 WHERE fact_id = ANY(%(fact_ids)s::uuid []);
 
 -- name: current_facts
--- The same of the version that stands for each fact now, or of the last one that did.
-SELECT asked.fact_id AS asked, {{stored_fact facts}}
-FROM unnest(%(fact_ids)s::uuid []) AS asked (fact_id)
-INNER JOIN facts ON facts.fact_id = current_version(asked.fact_id);
+-- The same of the newest version of each fact: what merges, corrections and updates made of it. What ended a fact is
+-- none of its versions.
+WITH RECURSIVE versions AS (
+    SELECT
+        asked.fact_id AS asked,
+        asked.fact_id,
+        0 AS place
+    FROM unnest(%(fact_ids)s::uuid []) AS asked (fact_id)
+    UNION ALL
+    SELECT versions.asked, made.fact_id, versions.place + 1
+    FROM versions
+    CROSS JOIN LATERAL (SELECT * FROM facts WHERE facts.fact_id = versions.fact_id OFFSET 0) AS closed
+    INNER JOIN memory_events AS made ON made.targets @> ARRAY[closed.fact_id] AND made.targets <> '{}'
+    WHERE closed.status NOT IN ('active', 'pending_confirmation')
+        AND made.fact_id IS NOT NULL
+        AND NOT made.stale
+        AND (
+            made.event IN ('facts_merged', 'fact_corrected')
+            OR (made.event = 'fact_pending' AND made.payload ->> 'action' = 'merge' AND made.fact_id = closed.superseded_by)
+            OR (made.event IN ('fact_replaced', 'fact_contradicted') AND made.decided_by = 'application')
+        )
+        AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = made.event_id)
+)
+SELECT last.asked, {{stored_fact facts}}
+FROM (SELECT DISTINCT ON (asked) asked, fact_id FROM versions ORDER BY asked, place DESC) AS last
+INNER JOIN facts ON last.fact_id = facts.fact_id;
 
 -- name: promotable
 -- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with

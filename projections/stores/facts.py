@@ -12,12 +12,14 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
+from pydantic import TypeAdapter
 
 from mnemolog.projections.database import Pool, Store
 from mnemolog.projections.filter_condition import filter_condition
 from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.entities import MAX_ALIASES
 from mnemolog.projections.stores.turns import with_policies
+from mnemolog.schemas import stored
 from mnemolog.schemas.command import Promote, Undo
 from mnemolog.schemas.entities import Alias, KnownEntity
 from mnemolog.schemas.facts import Candidate, ExtractedFact, FactState
@@ -25,27 +27,9 @@ from mnemolog.schemas.filters import EVERYTHING, Filter
 from mnemolog.schemas.policy import NO_POLICIES, SINGLE_VALUED, StoredPolicies
 from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
-from mnemolog.schemas.stored import (
-    MAX_CANDIDATES_OF_KEY,
-    CandidateQuery,
-    DueExpiry,
-    EndedFact,
-    EntityFactsQuery,
-    EventHistory,
-    FormerState,
-    LinkedFact,
-    LoggedEvent,
-    OriginalDecision,
-    PendingCase,
-    PromotableFact,
-    PromotableFacts,
-    ScopeFacts,
-    ShownFact,
-    StoredFact,
-    StoredRelation,
-)
 from mnemolog.schemas.vector import Vector
 
+_RELATIONS: Final = TypeAdapter(list[stored.StoredRelation])
 CANDIDATE_COLUMNS: Final = tuple(name for name in Candidate.model_fields if name != "subject_relation")
 """The columns of the query `candidate`, and `challenged_by`, the last, which ended facts have not."""
 
@@ -58,7 +42,7 @@ class CandidateRequest:
     """
 
     scope: Scope
-    queries: Sequence[CandidateQuery]
+    queries: Sequence[stored.CandidateQuery]
     at: datetime
     speaker: str | None = None
 
@@ -119,7 +103,7 @@ class ShownFacts:
     """The names of the user, and the facts to be shown, the best first."""
 
     names: tuple[str, ...]
-    facts: tuple[ShownFact, ...]
+    facts: tuple[stored.ShownFact, ...]
 
 
 MAX_ENDED_NEAR: Final = 10
@@ -134,7 +118,12 @@ MAX_SAID: Final = 4000  # characters
 
 
 def comparing_query(
-    file: str, name: str, *, status: LiteralString, unresolved: LiteralString, said_at: LiteralString
+    file: str,
+    name: str,
+    *,
+    status: LiteralString = "f.status",
+    unresolved: LiteralString = "f.unresolved",
+    said_at: LiteralString = "greatest(f.said_at, f.last_confirmed_at)",
 ) -> SQL:
     """A query that compares statements with facts; the arguments are columns of a candidate that differ by query."""
     parts = queries("candidates")
@@ -158,25 +147,13 @@ class CandidateFinder(Store):
     QUERIES: ClassVar[Mapping[str, SQL | Composed]] = {
         **queries("candidates"),
         "source_statuses": with_policies(queries("candidates")["source_statuses"]),
-        "find_candidates": comparing_query(
-            "candidates",
-            "find_candidates",
-            status="f.status",
-            unresolved="f.unresolved",
-            said_at="greatest(f.said_at, f.last_confirmed_at)",
-        ),
-        "facts_of_entities": comparing_query(
-            "candidates",
-            "facts_of_entities",
-            status="f.status",
-            unresolved="f.unresolved",
-            said_at="greatest(f.said_at, f.last_confirmed_at)",
-        ),
+        "find_candidates": comparing_query("candidates", "find_candidates"),
+        "facts_of_entities": comparing_query("candidates", "facts_of_entities"),
     }
 
     def __init__(self, pool: Pool, *, limit: int = 10, user_words: Collection[str] = ()) -> None:
         super().__init__(pool)
-        self._options = {"user_words": list(user_words), "limit": limit, "limit_of_key": MAX_CANDIDATES_OF_KEY}
+        self._options = {"user_words": list(user_words), "limit": limit, "limit_of_key": stored.MAX_CANDIDATES_OF_KEY}
 
     async def find(self, request: CandidateRequest) -> CandidateLists:
         """The candidates of each query of a turn, in one round trip.
@@ -217,7 +194,7 @@ class CandidateFinder(Store):
         return found
 
     async def facts_of_entities(
-        self, scope: Scope, requests: Sequence[EntityFactsQuery], *, at: datetime
+        self, scope: Scope, requests: Sequence[stored.EntityFactsQuery], *, at: datetime
     ) -> list[tuple[Candidate, ...]]:
         """Per request the newest active facts of its key in exactly `scope` that are about its entity, bounded.
 
@@ -233,7 +210,7 @@ class CandidateFinder(Store):
             "known": known,
             "known_places": [place for place, request in enumerate(requests, 1) for _ in request.known],
             "at": at,
-            "limit_of_key": MAX_CANDIDATES_OF_KEY,
+            "limit_of_key": stored.MAX_CANDIDATES_OF_KEY,
         }
         found: list[list[Candidate]] = [[] for _ in requests]
         for place, *columns in await self._rows("facts_of_entities", parameters):
@@ -292,21 +269,21 @@ class FactStore(Store):
         super().__init__(pool)
         self._user_words = list(user_words)
 
-    async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
+    async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, stored.StoredFact]:
         """The known facts among `fact_ids`, whatever their scope and status."""
         rows = await self._rows("facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
         return {row["fact_id"]: _stored_fact(row) for row in rows}
 
-    async def current_facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, StoredFact]:
-        """Of each known fact among `fact_ids` the version that stands for it now, or the last one that did."""
+    async def current_facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, stored.StoredFact]:
+        """Of each known fact among `fact_ids` the newest version: what merges, corrections and updates made of it."""
         rows = await self._rows("current_facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
         return {row["asked"]: _stored_fact(row) for row in rows}
 
-    async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, PendingCase]:
+    async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, stored.PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
         rows = await self._rows("pending_cases", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
         lists = ("targets", "successors")
-        return {row["fact_id"]: PendingCase(**row | {name: tuple(row[name]) for name in lists}) for row in rows}
+        return {row["fact_id"]: stored.PendingCase(**row | {name: tuple(row[name]) for name in lists}) for row in rows}
 
     async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
         """The open cases of `scope` that challenge one of these facts, each with all open facts that it challenges."""
@@ -319,7 +296,7 @@ class FactStore(Store):
         return {fact_id: tuple(since) for fact_id, since in rows}
 
     async def ended_candidates(
-        self, scope: Scope, queries: Sequence[CandidateQuery], *, after: datetime, user_names: Sequence[str]
+        self, scope: Scope, queries: Sequence[stored.CandidateQuery], *, after: datetime, user_names: Sequence[str]
     ) -> tuple[tuple[Candidate, ...], ...]:
         """For each query the facts of exactly `scope` that have ended after `after`; `user_names` as in a turn.
 
@@ -354,11 +331,11 @@ class FactStore(Store):
             for entity_id, name, kind, twins, aliases, subject_of in rows
         )
 
-    async def ended_facts(self, fact_ids: Sequence[UUID]) -> tuple[EndedFact, ...]:
+    async def ended_facts(self, fact_ids: Sequence[UUID]) -> tuple[stored.EndedFact, ...]:
         """The facts that were true until one of `fact_ids`, or what was merged into it, ended them; oldest first."""
         rows = await self._rows("ended_facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
         lists = ("rival_ids", "later_ids", "related_ids")
-        return tuple(EndedFact(**row | {name: tuple(row[name]) for name in lists}) for row in rows)
+        return tuple(stored.EndedFact(**row | {name: tuple(row[name]) for name in lists}) for row in rows)
 
     async def values_before(self, fact_id: UUID, since: datetime) -> tuple[UUID, ...]:
         """The other facts of its key that ended after `since` and before it began, the oldest first."""
@@ -380,14 +357,14 @@ class FactStore(Store):
 
     async def scope_facts(
         self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
-    ) -> ScopeFacts:
+    ) -> stored.ScopeFacts:
         """The active and pending facts of exactly `scope` that a filter lets through at `at`; at most `limit` of them.
 
         Where a key or category is given, only facts of it.
         """
         parameters = {**scope.columns, "key": key, "category": category, "at": at, "limit": limit}
         rows = await self._filtered("in_scope", parameters, wanted)
-        return ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
+        return stored.ScopeFacts(total=rows[0][0] if rows else 0, fact_ids=tuple(fact_id for _, fact_id in rows))
 
     async def passing_facts(self, fact_ids: Sequence[UUID], wanted: Filter) -> tuple[UUID, ...]:
         """The facts among `fact_ids` that a filter would let through if they were active."""
@@ -406,7 +383,9 @@ class FactStore(Store):
 
         return await self._run(name, fetch)
 
-    async def due_expiries(self, now: datetime, *, after: DueExpiry | None, limit: int) -> list[DueExpiry]:
+    async def due_expiries(
+        self, now: datetime, *, after: stored.DueExpiry | None, limit: int
+    ) -> list[stored.DueExpiry]:
         """The next `limit` facts after `after` that are active although their end has passed by `now`."""
         parameters = {
             "now": now,
@@ -416,11 +395,11 @@ class FactStore(Store):
         }
         rows = await self._rows("due_expiries", parameters)
         return [
-            DueExpiry(fact_id=fact_id, ends_at=ends_at, scope=Scope.from_columns(columns))
+            stored.DueExpiry(fact_id=fact_id, ends_at=ends_at, scope=Scope.from_columns(columns))
             for fact_id, *columns, ends_at in rows
         ]
 
-    async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[LoggedEvent]:
+    async def undo_targets(self, scope: Scope, undo: Undo, *, limit: int) -> list[stored.LoggedEvent]:
         """The events of exactly `scope` that an undo selects, in the log's order; at most `limit` of them.
 
         Events that are undone already are among them, unless the undo selects a model or a prompt version.
@@ -436,40 +415,43 @@ class FactStore(Store):
             query = "by_event"
         return await self.events([row[0] for row in await self._rows(query, parameters)])
 
-    async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> EventHistory:
+    async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> stored.EventHistory:
         """These facts of `scope` with all events and states they have had."""
         asked = {**scope.columns, "fact_ids": list(fact_ids)}
         touching = [row[0] for row in await self._rows("events_touching", asked)]
-        former: dict[UUID, list[FormerState]] = {}
+        former: dict[UUID, list[stored.FormerState]] = {}
         for row in await self._rows("former_states", asked, make=dict_row):
             states = former.setdefault(row.pop("fact_id"), [])
-            states.append(FormerState(event_id=row.pop("event_id"), state=FactState(**row)))
-        return EventHistory(facts=await self.facts(fact_ids), former_states=former, events=await self.events(touching))
+            states.append(stored.FormerState(event_id=row.pop("event_id"), state=FactState(**row)))
+        return stored.EventHistory(
+            facts=await self.facts(fact_ids), former_states=former, events=await self.events(touching)
+        )
 
-    async def events(self, event_ids: Sequence[UUID]) -> list[LoggedEvent]:
+    async def events(self, event_ids: Sequence[UUID]) -> list[stored.LoggedEvent]:
         """These events, in the log's order."""
         rows = await self._rows("events", {"event_ids": list(event_ids)}, make=dict_row) if event_ids else []
         found = []
         for row in rows:
-            original = OriginalDecision(
+            original = stored.OriginalDecision(
                 event_id=row.pop("original_id"),
                 event=row.pop("original_event"),
                 position=tuple(row.pop("original_position")),
             )
             named = {name: frozenset(row[name]) for name in ("changed_fact_ids", "named_fact_ids")}
-            found.append(LoggedEvent(**row | named | {"position": tuple(row["position"])}, original=original))
+            found.append(stored.LoggedEvent(**row | named | {"position": tuple(row["position"])}, original=original))
         return found
 
-    async def linked_facts(self, fact_ids: Collection[UUID]) -> dict[UUID, LinkedFact]:
+    async def linked_facts(self, fact_ids: Collection[UUID]) -> dict[UUID, stored.LinkedFact]:
         """The known facts among these, by their ids, with the entities and relations that they name.
 
         Facts of any scope; two round trips.
         """
-        rows = await self._rows("linked_facts", {"fact_ids": list(fact_ids)})
+        rows = [
+            (*columns, links, _RELATIONS.validate_python(relations))
+            for *columns, links, relations in await self._rows("linked_facts", {"fact_ids": list(fact_ids)})
+        ]
         named = {UUID(link["entity_id"]) for *_, links, _ in rows for link in links}
-        named |= {
-            UUID(said[end]) for *_, relations in rows for said in relations for end in ("subject_id", "object_id")
-        }
+        named |= {end for *_, relations in rows for said in relations for end in (said.subject_id, said.object_id)}
         asked = {"entity_ids": sorted(named), "aliases": MAX_ALIASES}
         entities = {
             entity_id: KnownEntity(
@@ -478,24 +460,14 @@ class FactStore(Store):
             for entity_id, name, kind, aliases in (await self._rows("entities_with_owners", asked) if named else ())
         }
         return {
-            fact_id: LinkedFact(
+            fact_id: stored.LinkedFact(
                 fact_id=fact_id,
                 text=text,
                 subject=subject,
                 true_from=true_from,
                 links=[(UUID(link["entity_id"]), link["role"]) for link in links],
                 bearers={UUID(link["entity_id"]): UUID(link["bearer_id"]) for link in links},
-                relations=[
-                    StoredRelation(
-                        subject_id=UUID(said["subject_id"]),
-                        predicate=said["predicate"],
-                        object_id=UUID(said["object_id"]),
-                        inverse=said["inverse"],
-                        strength=said["strength"],
-                        ended_at=said["ended_at"] and datetime.fromisoformat(said["ended_at"]),
-                    )
-                    for said in relations
-                ],
+                relations=relations,
                 entities=entities,
             )
             for fact_id, text, subject, true_from, links, relations in rows
@@ -503,7 +475,7 @@ class FactStore(Store):
 
     async def promotable_facts(
         self, into: Scope, payload: Promote, *, at: datetime, min_importance: float, limit: int
-    ) -> PromotableFacts:
+    ) -> stored.PromotableFacts:
         """The first `limit` of the selected facts, those that can be promoted `into` a scope first; and their counts.
 
         Named facts are found wherever they live, others in exactly the scope of the payload.
@@ -529,7 +501,7 @@ class FactStore(Store):
         rows = await self._run("promotable", fetch)
         counts = {name: rows[0][name] if rows else 0 for name in ("free", "known", "total")}
         facts = [
-            PromotableFact(
+            stored.PromotableFact(
                 stored=_stored_fact(row),
                 vector=Vector.from_values(row["embedding_model"], row["embedding"].to_list()),
                 source_id=row["source_id"],
@@ -537,7 +509,7 @@ class FactStore(Store):
             )
             for row in rows
         ]
-        return PromotableFacts(facts=tuple(facts), **counts)
+        return stored.PromotableFacts(facts=tuple(facts), **counts)
 
     async def shown_facts(self, requests: Sequence[ShownFactsRequest]) -> list[ShownFacts]:
         """What each turn is shown; one round trip for all."""
@@ -554,20 +526,20 @@ class FactStore(Store):
             "limit_of_slots": MAX_SLOTS,
             "lexemes": MAX_LEXEMES,
         }
-        found: list[list[ShownFact]] = [[] for _ in requests]
+        found: list[list[stored.ShownFact]] = [[] for _ in requests]
         names: list[tuple[str, ...]] = [() for _ in requests]
         rows = await self._rows("known_for", columns, is_shared=len(requests) > 1)
         for place, known_names, fact_id, text, key, value, subject in rows:
             names[place - 1] = tuple(known_names)
             if fact_id is not None:
-                fact = ShownFact(fact_id=fact_id, text=text, key=key, value=value, subject=subject)
+                fact = stored.ShownFact(fact_id=fact_id, text=text, key=key, value=value, subject=subject)
                 found[place - 1].append(fact)
         return [ShownFacts(names=own, facts=tuple(facts)) for own, facts in zip(names, found, strict=True)]
 
 
-def _stored_fact(row: Mapping[str, Any]) -> StoredFact:
+def _stored_fact(row: Mapping[str, Any]) -> stored.StoredFact:
     """A fact of a row with the columns of the query `facts`."""
-    return StoredFact(
+    return stored.StoredFact(
         fact_id=row["fact_id"],
         scope=Scope.from_columns(row[name] for name in SCOPE_FIELDS),
         fact=ExtractedFact(**{name: row[name] for name in ExtractedFact.model_fields if name in row}),
@@ -579,7 +551,7 @@ def _stored_fact(row: Mapping[str, Any]) -> StoredFact:
     )
 
 
-def _query_parameters(queries: Sequence[CandidateQuery]) -> dict[str, Any]:
+def _query_parameters(queries: Sequence[stored.CandidateQuery]) -> dict[str, Any]:
     """The parameters of the table `asked`, which has a row for each query."""
     return {
         "vectors": [item.vector for item in queries],

@@ -37,7 +37,6 @@ from mnemolog.schemas.policy import (
     UsageCounts,
     counted_levels,
     exceeded_limit,
-    exhausted_limit,
 )
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
 from mnemolog.schemas.stored import EarlierMessage, ReplyKey, ReplyNotStorableError, StoredReply
@@ -220,24 +219,6 @@ _QUALITY_SQL: Final = queries("quality")
 _USAGE_OF_DAY: Final = _QUALITY_SQL["usage"].format(rows=_QUALITY_SQL["of_day"], scope=_QUALITY_SQL["of_one_scope"])
 
 
-async def find_spent_budget(
-    connection: AsyncConnection[TupleRow], scope: Scope, rules: EffectivePolicy, day: datetime, prices: PriceTable
-) -> LimitHit | None:
-    """The first `cost_per_day` that is spent on the day that begins at `day`, by the commits in the tables.
-
-    One round trip for each level with such a limit. What has no price counts nothing.
-    """
-    for level, limits in rules.limits.items():
-        if limits.cost_per_day is None:
-            continue
-        named = scope.columns if level == "scope" else {**dict.fromkeys(SCOPE_FIELDS, ""), "tenant": scope.tenant}
-        usages = await fetch_rows(connection, ModelUsage, _USAGE_OF_DAY, {**named, "day": day.date()})
-        spent = sum((amount for amount in map(prices.amount, usages) if amount is not None), Decimal(0))
-        if spent >= limits.cost_per_day:
-            return LimitHit(name="cost_per_day", level=level, count=float(spent), limit=float(limits.cost_per_day))
-    return None
-
-
 LIMIT_LOCK: Final = 0x6D6E_0003
 """First half of the advisory locks under which a tenant's turns reserve; the second is a hash of the tenant."""
 RESERVATION_RETENTION: Final = timedelta(days=7)
@@ -255,16 +236,24 @@ async def find_exhausted_limit(
 ) -> LimitHit | None:
     """The first limit without room for a turn published `at`, by the counts in the tables.
 
-    One round trip for all that is counted, and one for each level with a limit on money; none where no limit is set. A
-    turn that is admitted may still exceed one.
+    One round trip for all that is counted, and one for each level with a limit on money, which what has no price does
+    not spend; none where no limit is set. A turn that is admitted may still exceed one.
     """
     asked, periods = counted_levels(rules), _periods(at)
     if asked:
         used = await _usage(connection, scope, asked, {"owner": "", "source_id": "", **periods})
-        hits = (exhausted_limit(level, asked[level], used[level]) for level in asked)
+        hits = (exceeded_limit(level, asked[level], used[level]) for level in asked)
         if hit := next((hit for hit in hits if hit is not None), None):
             return hit
-    return await find_spent_budget(connection, scope, rules, periods["day"], prices)
+    for level, limits in rules.limits.items():
+        if limits.cost_per_day is None:
+            continue
+        named = scope.columns if level == "scope" else {**dict.fromkeys(SCOPE_FIELDS, ""), "tenant": scope.tenant}
+        usages = await fetch_rows(connection, ModelUsage, _USAGE_OF_DAY, {**named, "day": periods["day"].date()})
+        spent = sum((amount for amount in map(prices.amount, usages) if amount is not None), Decimal(0))
+        if spent >= limits.cost_per_day:
+            return LimitHit(name="cost_per_day", level=level, count=float(spent), limit=float(limits.cost_per_day))
+    return None
 
 
 async def is_received(connection: AsyncConnection[TupleRow], owner: str, source_id: str) -> bool:
@@ -377,7 +366,11 @@ class ReplyStore(Store):
 
         Raises `ReplyNotStorableError` where one of them cannot be stored; none is kept then.
         """
-        storable = [replace(reply, reply=_storable_text(reply.reply)) for reply in replies]
+        # Postgres holds neither U+0000 nor an unpaired surrogate; no valid reply has them unescaped.
+        storable = [
+            replace(one, reply=one.reply.replace("\x00", "\ufffd").encode("utf-8", "replace").decode())
+            for one in replies
+        ]
         columns = {name: [getattr(reply, name) for reply in storable] for name in _COLUMNS}
         try:
             rows = await self._rows("put", columns, operation="replies_put")
@@ -417,8 +410,3 @@ class ReplyStore(Store):
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(StoredReply))
-
-
-def _storable_text(text: str) -> str:
-    """Postgres holds neither U+0000 nor an unpaired surrogate; no valid reply has them unescaped."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

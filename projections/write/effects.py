@@ -7,29 +7,9 @@ from typing import Final, assert_never
 from uuid import UUID
 
 from mnemolog.projections.write.rows import TimedFactState
+from mnemolog.schemas import events
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import (
-    ConflictResolved,
-    FactAdded,
-    FactConfirmed,
-    FactContradicted,
-    FactCorrected,
-    FactExpired,
-    FactExtended,
-    FactPending,
-    FactReplaced,
-    FactRetracted,
-    FactSkipped,
-    FactsMerged,
-    FactsRelated,
-    MemoryEvent,
-    Overwrite,
-    PendingConfirmed,
-    PendingRejected,
-    PolicySet,
-    RestoringEvent,
-)
-from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, FactStatus, MovedEnd, NewFact, Reversal
+from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, FactStatus, MovedEnd, NewFact
 
 CONFIRMATION_GAIN: Final = 0.25
 """The part of the remaining doubt that a confirmation takes away: c + .25 (1 - c)."""
@@ -56,128 +36,117 @@ class CommitTimes:
         occurred_at = min(commit.occurred_at, commit.decided_at) if is_command else commit.occurred_at
         return cls(decided_at=commit.decided_at, occurred_at=occurred_at)
 
-    def of_event(self, event: MemoryEvent) -> "CommitTimes":
+    def of_event(self, event: events.MemoryEvent) -> "CommitTimes":
         """The same, of an event by a promoted statement with the time when that was said."""
         origin = event.promoted_from
         return self if origin is None else replace(self, occurred_at=min(origin.said_at, self.decided_at))
 
 
-def required_statuses(event: MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
+def required_statuses(event: events.MemoryEvent, fact_id: UUID) -> frozenset[FactStatus]:
     """The statuses that a named fact must have for the event to change it."""
     match event:
-        case PendingConfirmed(target=target) | PendingRejected(target=target) if target == fact_id:
+        case events.PendingConfirmed(target=target) | events.PendingRejected(target=target) if target == fact_id:
             return frozenset({"pending_confirmation"})
-        case FactSkipped(of_ended=True) | FactRetracted(ended_at=None):
+        case events.FactSkipped(of_ended=True) | events.FactRetracted(ended_at=None):
             return OPEN_STATUSES | ENDED_STATUSES
-        case RestoringEvent():
+        case events.RestoringEvent():
             return frozenset(reversal.now for reversal in event.reversals if reversal.fact_id == fact_id)
         case _:
             return OPEN_STATUSES
 
 
-def initial_state(event: MemoryEvent, moment: CommitTimes) -> tuple[NewFact, TimedFactState] | None:
-    """The fact that an event adds with its first state, or None."""
-    fact = event.new_fact
-    if fact is None:
-        return None
+def initial_state(event: events.MemoryEvent, fact: NewFact, moment: CommitTimes) -> TimedFactState:
+    """The first state of the fact that an event adds."""
     at = moment.decided_at
     state = TimedFactState(confidence=fact.confidence, true_from=fact.true_from, believed_from=at, state_since=at)
     match event:
-        case FactPending():
+        case events.FactPending():
             state = replace(state, status="pending_confirmation", believed_from=None)
-        case FactAdded(ended_at=datetime() as ended_at):  # late news: history from the beginning
+        case events.FactAdded(ended_at=datetime() as ended_at):  # late news: history from the beginning
             state = _close(state, "superseded", ended_at, event.ended_by, moment)
-        case FactAdded(unresolved=True):
+        case events.FactAdded(unresolved=True):
             state = replace(state, unresolved=True)
-    return fact, state
+    return state
 
 
-def states_after(  # noqa: PLR0911 -- one way out an event
-    event: MemoryEvent, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
+def states_after(
+    event: events.MemoryEvent, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
 ) -> dict[UUID, TimedFactState]:
     """The states of `facts` after the event, of those that it changes.
 
     `raises_confidence` says that the commit has not raised the confidence of the confirmed fact before.
     """
+    after: dict[UUID, TimedFactState] = {}
     match event:
-        case FactSkipped():
-            return {fact_id: _count_mention(state, moment, event.true_from) for fact_id, state in facts.items()}
-        case FactConfirmed():
-            return {
-                fact_id: _confirm(state, moment, event.true_from, raises_confidence=raises_confidence)
-                for fact_id, state in facts.items()
-            }
-        case PendingConfirmed(target=target):
-            return (
-                _confirm_pending(event, facts, moment, raises_confidence=raises_confidence) if target in facts else {}
-            )
-        case PendingRejected(target=target):
-            return _reject_pending(event, facts, moment, raises_confidence=raises_confidence) if target in facts else {}
-        case ConflictResolved(target=target):
-            return _resolve_conflict(event, facts, moment) if target in facts else {}
-        case RestoringEvent():
-            return {
-                reversal.fact_id: _revert(facts[reversal.fact_id], reversal, moment)
-                for reversal in event.reversals
-                if reversal.fact_id in facts
-            }
-        case FactRetracted() | FactExpired():
-            return _end_targets(facts, event, moment, successor_id=event.ended_by)
-        case FactsMerged() | FactReplaced() | FactContradicted() | FactCorrected():
-            return _end_targets(facts, event, moment)
-        case FactAdded() | FactExtended() | FactsRelated() | FactPending() | PolicySet():
-            return {}
+        case events.FactSkipped() | events.FactConfirmed():
+            rises = raises_confidence and isinstance(event, events.FactConfirmed)
+            for fact_id, state in facts.items():
+                after[fact_id] = _mention(state, moment, event.true_from, raises_confidence=rises)
+        case (
+            events.PendingConfirmed(target=target)
+            | events.PendingRejected(target=target)
+            | events.ConflictResolved(target=target)
+        ):
+            if target in facts:
+                after = _settle(event, facts, moment, raises_confidence=raises_confidence)
+        case events.RestoringEvent():
+            for reversal in (one for one in event.reversals if one.fact_id in facts):
+                state = facts[reversal.fact_id]
+                after[reversal.fact_id] = (
+                    _withdraw(state, "undone", None, moment)
+                    if reversal.before is None
+                    else TimedFactState(**dict(reversal.before), state_since=state.state_since)
+                )
+        case events.FactRetracted() | events.FactExpired():
+            after = _end_targets(facts, event, moment, successor_id=event.ended_by)
+        case events.FactsMerged() | events.FactReplaced() | events.FactContradicted() | events.FactCorrected():
+            after = _end_targets(facts, event, moment)
+        case (
+            events.FactAdded()
+            | events.FactExtended()
+            | events.FactsRelated()
+            | events.FactPending()
+            | events.PolicySet()
+        ):
+            pass
         case _:
             assert_never(event)
-
-
-def _confirm_pending(
-    event: PendingConfirmed, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
-) -> dict[UUID, TimedFactState]:
-    state = _confirm(facts[event.target], moment, raises_confidence=raises_confidence)
-    least = HUMAN_CONFIDENCE if event.decision.by == "human" else 0.0
-    state = replace(
-        state,
-        status="active",
-        believed_from=state.believed_from or moment.decided_at,
-        confidence=max(state.confidence, least),
-        mention_count=state.mention_count if event.statement else state.mention_count - 1,
-        unresolved=event.unresolved,
-    )
-    rivals = _without(facts, event.target)
-    return {**_end_targets(rivals, event, moment, successor_id=event.target), event.target: state}
-
-
-def _reject_pending(
-    event: PendingRejected, facts: FactStates, moment: CommitTimes, *, raises_confidence: bool
-) -> dict[UUID, TimedFactState]:
-    after = {event.target: replace(facts[event.target], status="archived", unresolved=False)}
-    if event.statement is not None and event.confirmed is not None and event.confirmed in facts:
-        after[event.confirmed] = _confirm(
-            facts[event.confirmed],
-            moment,
-            event.true_from,
-            raises_confidence=raises_confidence and event.confirmed_id is not None,
-        )
     return after
 
 
-def _resolve_conflict(event: ConflictResolved, facts: FactStates, moment: CommitTimes) -> dict[UUID, TimedFactState]:
-    rivals = _without(facts, event.target)
-    state = replace(facts[event.target], unresolved=False)
-    match event.action:
-        case "keep_both":
-            return {event.target: state}
-        case "keep_old":
-            return {event.target: _withdraw(state, "archived", next(iter(rivals), None), moment)}
-        case "replace" | "contradict":
-            return {**_end_targets(rivals, event, moment, successor_id=event.target), event.target: state}
-
-
-def _revert(state: TimedFactState, reversal: Reversal, moment: CommitTimes) -> TimedFactState:
-    if reversal.before is None:
-        return _withdraw(state, "undone", None, moment)
-    return TimedFactState(**dict(reversal.before), state_since=state.state_since)
+def _settle(
+    event: events.PendingConfirmed | events.PendingRejected | events.ConflictResolved,
+    facts: FactStates,
+    moment: CommitTimes,
+    *,
+    raises_confidence: bool,
+) -> dict[UUID, TimedFactState]:
+    """The states after a decision on the pending or unresolved fact `event.target`, which is one of `facts`."""
+    state = facts[event.target]
+    rivals = {fact_id: rival for fact_id, rival in facts.items() if fact_id != event.target}
+    match event:
+        case events.PendingRejected(confirmed=confirmed):
+            after = {event.target: replace(state, status="archived", unresolved=False)}
+            if event.statement is not None and confirmed is not None and confirmed in facts:
+                rises = raises_confidence and event.confirmed_id is not None
+                after[confirmed] = _mention(facts[confirmed], moment, event.true_from, raises_confidence=rises)
+            return after
+        case events.ConflictResolved():
+            state = replace(state, unresolved=False)
+            if event.action == "keep_old":
+                state = _withdraw(state, "archived", next(iter(rivals), None), moment)
+        case events.PendingConfirmed():
+            state = _mention(state, moment, raises_confidence=raises_confidence)
+            least = HUMAN_CONFIDENCE if event.decision.by == "human" else 0.0
+            state = replace(
+                state,
+                status="active",
+                believed_from=state.believed_from or moment.decided_at,
+                confidence=max(state.confidence, least),
+                mention_count=state.mention_count if event.statement else state.mention_count - 1,
+                unresolved=event.unresolved,
+            )
+    return {**_end_targets(rivals, event, moment, successor_id=event.target), event.target: state}
 
 
 def state_with_own_end(state: TimedFactState, end: MovedEnd | None, moment: CommitTimes) -> TimedFactState:
@@ -202,32 +171,30 @@ def state_with_moved_end(state: TimedFactState, moved: MovedEnd, moment: CommitT
 
 
 def _end_targets(
-    facts: FactStates, event: MemoryEvent, moment: CommitTimes, *, successor_id: UUID | None = None
+    facts: FactStates, event: events.MemoryEvent, moment: CommitTimes, *, successor_id: UUID | None = None
 ) -> dict[UUID, TimedFactState]:
-    """End `facts` as the event says, in favour of the new fact where it has one."""
+    """End `facts` as the event says, in favour of the new fact where it has one.
+
+    A fact that never was true, or that ends without an end time, is no longer believed.
+    """
     if event.new_fact is not None:
         successor_id = event.new_fact.fact_id
-    return {fact_id: _end_target(state, event, successor_id, moment) for fact_id, state in facts.items()}
+    after: dict[UUID, TimedFactState] = {}
+    for fact_id, state in facts.items():
+        match event.overwrite:
+            case "merge":
+                after[fact_id] = _withdraw(state, "superseded", successor_id, moment)
+            case "contradict":
+                after[fact_id] = _withdraw(state, "archived", successor_id, moment)
+            case "retract" if event.end_time is None:
+                after[fact_id] = _withdraw(state, "retracted", successor_id, moment)
+            case "replace" | "retract" | "expire" as action:
+                ended_at = event.end_time or moment.occurred_at
+                after[fact_id] = _close(state, _STATUS_OF_END[action], ended_at, successor_id, moment)
+    return after
 
 
-def _end_target(
-    state: TimedFactState, event: MemoryEvent, successor_id: UUID | None, moment: CommitTimes
-) -> TimedFactState:
-    """A fact that never was true, or that ends without an end time, is no longer believed."""
-    match event.overwrite:
-        case "merge":
-            return _withdraw(state, "superseded", successor_id, moment)
-        case "contradict":
-            return _withdraw(state, "archived", successor_id, moment)
-        case "retract" if event.end_time is None:
-            return _withdraw(state, "retracted", successor_id, moment)
-        case "replace" | "retract" | "expire" as action:
-            return _close(state, _STATUS_OF_END[action], event.end_time or moment.occurred_at, successor_id, moment)
-        case None:
-            return state
-
-
-_STATUS_OF_END: Final[dict[Overwrite, FactStatus]] = {
+_STATUS_OF_END: Final[dict[events.Overwrite, FactStatus]] = {
     "replace": "superseded",
     "retract": "retracted",
     "expire": "expired",
@@ -261,21 +228,14 @@ def _withdraw(
     )
 
 
-def _count_mention(state: TimedFactState, moment: CommitTimes, true_from: datetime | None = None) -> TimedFactState:
+def _mention(
+    state: TimedFactState, moment: CommitTimes, true_from: datetime | None = None, *, raises_confidence: bool
+) -> TimedFactState:
+    gain = CONFIRMATION_GAIN * (1 - state.confidence) if raises_confidence else 0.0
     return replace(
         state,
+        confidence=state.confidence + gain,
         true_from=min(state.true_from, true_from or state.true_from),
         mention_count=state.mention_count + 1,
         last_confirmed_at=max(state.last_confirmed_at or moment.occurred_at, moment.occurred_at),
     )
-
-
-def _confirm(
-    state: TimedFactState, moment: CommitTimes, true_from: datetime | None = None, *, raises_confidence: bool
-) -> TimedFactState:
-    gain = CONFIRMATION_GAIN * (1 - state.confidence) if raises_confidence else 0.0
-    return replace(_count_mention(state, moment, true_from), confidence=state.confidence + gain)
-
-
-def _without(facts: FactStates, fact_id: UUID) -> dict[UUID, TimedFactState]:
-    return {other: state for other, state in facts.items() if other != fact_id}

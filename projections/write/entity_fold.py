@@ -1,6 +1,6 @@
 """Which events about entities are applied, and the rows that they make (pure)."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -10,27 +10,15 @@ from mnemolog.projections.write.rows import (
     EntityChangeRow,
     EntityRow,
     EvidenceRow,
+    KnownFact,
     LinkRow,
     LogPosition,
     RejectionRow,
     StaleEntity,
 )
-from mnemolog.schemas import ids
+from mnemolog.schemas import entity_events, ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import Alias
-from mnemolog.schemas.entity_events import (
-    AnyEntityChange,
-    AnyEntityEvent,
-    EntitiesMerged,
-    EntityAliasAdded,
-    EntityDecisionUndone,
-    EntityRegistered,
-    EntitySplit,
-    FactLinked,
-    MergeRejected,
-    RelationEnded,
-    RelationStated,
-)
 from mnemolog.schemas.scope import ScopeColumns, scope_columns
 
 EntityScopes = Mapping[UUID, ScopeColumns]
@@ -39,7 +27,7 @@ EntityScopes = Mapping[UUID, ScopeColumns]
 
 @dataclass(slots=True)
 class EntityFold:
-    """Collects the rows of one commit's events; `scope_of_fact` gives the scope of a fact, None for an unknown one.
+    """Collects the rows of one commit's events; `fact` gives a known fact, None for an unknown one.
 
     `undone` are the known entities that no fact names any more.
     """
@@ -48,7 +36,7 @@ class EntityFold:
     position: LogPosition
     known: EntityScopes
     undone: Collection[UUID]
-    scope_of_fact: Callable[[UUID], ScopeColumns | None]
+    fact: Callable[[UUID], KnownFact | None]
     rows: list[AnyEntityRow] = field(default_factory=list)
     rejections: list[RejectionRow] = field(default_factory=list)
     _own: dict[UUID, ScopeColumns] = field(default_factory=dict)
@@ -62,62 +50,72 @@ class EntityFold:
         for event in self.commit.events:
             if event.told_id is not None and event.told_id not in new:
                 self._repetitions.setdefault(event.told_id, event.event_id)
-        linked = [one for one in self.commit.entity_events if isinstance(one, FactLinked)]
+        linked = [one for one in self.commit.entity_events if isinstance(one, entity_events.FactLinked)]
         named = {link.entity_id for one in linked if one.fact_id in new for link in one.links}
         for one in linked:
             if one.fact_id in self._repetitions:
                 others = (link.entity_id for link in one.links if link.entity_id not in named)
                 self._repeated |= dict.fromkeys(others, one.fact_id)
 
-    def add_event(self, event: AnyEntityEvent) -> None:
-        if faults := list(self._faults(event)):
-            self.rejections.append(self._rejection(event, faults))
-        else:
+    def add_event(self, event: entity_events.AnyEntityEvent) -> None:
+        faults = dict.fromkeys(self._faults(event))
+        if not faults:
             self.rows += self._rows(event)
+            return
+        rejection = RejectionRow(
+            position=self.position,
+            item=event.ordinal + 1,
+            owner=self.commit.owner,
+            source_id=self.commit.source_id,
+            reason="foreign_target",
+            detail="; ".join(faults),
+        )
+        self.rejections.append(rejection)
 
-    def _rows(self, event: AnyEntityEvent) -> Iterator[AnyEntityRow]:
+    def _rows(self, event: entity_events.AnyEntityEvent) -> Iterator[AnyEntityRow]:
         match event:
-            case EntityRegistered():
+            case entity_events.EntityRegistered():
                 yield from self._registered(event)
-            case EntityAliasAdded(entity_id=entity_id, alias=alias):
-                yield from (
-                    [StaleEntity(entity_id=entity_id)] if alias.kind == "name" else self._named_again([entity_id])
-                )
+            case entity_events.EntityAliasAdded(entity_id=entity_id, alias=alias):
+                yield from [StaleEntity(entity_id=entity_id)] if alias.kind == "name" else self._named_again(entity_id)
                 yield self._alias(event, entity_id, event.ordinal, alias)
-            case FactLinked():
-                yield from self._named_again([link.entity_id for link in event.links if link.type is None])
+            case entity_events.FactLinked():
+                yield from self._named_again(*[link.entity_id for link in event.links if link.type is None])
                 yield from (StaleEntity(entity_id=link.entity_id) for link in event.links if link.type is not None)
                 repetition = self._repetitions.get(event.fact_id)
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
                     yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=repetition)
-            case RelationStated() | RelationEnded():
-                yield from self._named_again([event.subject_id, event.object_id])
+            case entity_events.RelationStated() | entity_events.RelationEnded():
+                yield from self._named_again(event.subject_id, event.object_id)
                 relation_id = ids.relation_id(event.subject_id, event.predicate, event.object_id)
                 repetition = self._repetitions.get(event.fact_id)
                 yield EvidenceRow(commit=self.commit, relation_id=relation_id, event=event, told_by=repetition)
             case _:
                 yield from self._changed(event)
 
-    def _registered(self, event: EntityRegistered) -> Iterator[AnyEntityRow]:
-        twins = tuple(twin for twin in event.possible_twins if self._is_here(self._scope_of(twin)))
-        self._own[event.entity_id] = scope_columns(self.commit.scope)
+    def _registered(self, event: entity_events.EntityRegistered) -> Iterator[AnyEntityRow]:
+        here = scope_columns(self.commit.scope)
+        twins = tuple(twin for twin in event.possible_twins if self._scope_of(twin) == here)
+        self._own[event.entity_id] = here
         yield EntityRow(commit=self.commit, event=event, possible_twins=twins)
         for place, alias in enumerate(event.aliases):
             yield self._alias(event, event.entity_id, place, alias, is_own=place == 0)
 
-    def _changed(self, event: AnyEntityChange) -> Iterator[AnyEntityRow]:
+    def _changed(self, event: entity_events.AnyEntityChange) -> Iterator[AnyEntityRow]:
         entity_id, aliases = event.entity_ids[0], event.aliases
         self._own[event.event_id] = scope_columns(self.commit.scope)
-        if isinstance(event, EntitySplit):
-            yield from self._registered(_new_entity(event))
+        if isinstance(event, entity_events.EntitySplit):
+            new = {name: getattr(event, name) for name in ("event_id", "ordinal", "name", "type")}
+            yield from self._registered(
+                entity_events.EntityRegistered(entity_id=event.new_id, aliases=event.names, **new)
+            )
             entity_id, aliases = event.new_id, aliases[1:]
         for place, alias in enumerate(aliases, start=1):
             yield self._alias(event, entity_id, place, alias)
-        where = {"partition": self.position.partition, "log_offset": self.position.offset}
-        yield EntityChangeRow(commit=self.commit, event=event, **where)
+        yield EntityChangeRow(position=self.position, commit=self.commit, event=event)
 
     def _alias(
-        self, event: AnyEntityEvent, entity_id: UUID, place: int, alias: Alias, *, is_own: bool = False
+        self, event: entity_events.AnyEntityEvent, entity_id: UUID, place: int, alias: Alias, *, is_own: bool = False
     ) -> AliasRow:
         repeated = self._repeated.get(entity_id)
         return AliasRow(
@@ -132,69 +130,24 @@ class EntityFold:
             repeated_fact_id=repeated,
         )
 
-    def _named_again(self, entity_ids: list[UUID]) -> Iterator[StaleEntity]:
+    def _named_again(self, *entity_ids: UUID) -> Iterator[StaleEntity]:
         return (StaleEntity(entity_id=one) for one in dict.fromkeys(entity_ids) if one in self.undone)
 
-    def _faults(self, event: AnyEntityEvent) -> Iterator[str]:
+    def _faults(self, event: entity_events.AnyEntityEvent) -> Iterator[str]:
         """What the event names that is not known in its scope, and what it makes that is known already."""
         made: UUID | None = None
-        changes: list[UUID] = []
-        entities: Iterable[UUID] = ()
-        facts: Iterable[UUID] = ()
         match event:
-            case EntityRegistered(entity_id=made):
+            case entity_events.EntityRegistered(entity_id=made) | entity_events.EntitySplit(new_id=made):
                 pass
-            case EntityAliasAdded(entity_id=entity_id):
-                entities = (entity_id,)
-            case FactLinked():
-                facts, entities = (event.fact_id,), (link.entity_id for link in event.links)
-            case RelationStated() | RelationEnded():
-                facts, entities = (event.fact_id,), (event.subject_id, event.object_id)
-            case EntitySplit(entity_id=entity_id, new_id=made):
-                facts, entities = event.fact_ids, (entity_id,)
-            case _:
-                facts, entities = event.fact_ids, event.entity_ids
-        match event:
-            case EntityDecisionUndone(original_id=change) | MergeRejected(proposal=change):
-                changes = [change]
-            case EntitiesMerged(proposal=UUID() as change):
-                changes = [change]
-            case RelationStated() | RelationEnded() if event.subject_id == event.object_id:
+            case entity_events.RelationEvent() if event.subject_id == event.object_id:
                 yield f"a relation of the entity {event.subject_id} to itself"
         if made is not None and self._scope_of(made) is not None:
             yield f"the entity {made} is known already"
-        scopes = [("change", change, self._scope_of(change)) for change in changes]
-        scopes += [("entity", entity_id, self._scope_of(entity_id)) for entity_id in entities]
-        scopes += [("fact", fact_id, self.scope_of_fact(fact_id)) for fact_id in facts]
-        yield from (
-            f"the {kind} {one} is not known in this scope"
-            for kind, one, in_scope in scopes
-            if not self._is_here(in_scope)
-        )
-
-    def _is_here(self, scope: ScopeColumns | None) -> bool:
-        return scope is not None and scope == scope_columns(self.commit.scope)
+        here = scope_columns(self.commit.scope)
+        unknown = [f"change {change}" for change in event.change_ids if self._scope_of(change) != here]
+        unknown += [f"entity {one}" for one in event.entity_ids if one != made and self._scope_of(one) != here]
+        unknown += [f"fact {one}" for one in event.fact_ids if (known := self.fact(one)) is None or known.scope != here]
+        yield from (f"the {one} is not known in this scope" for one in unknown)
 
     def _scope_of(self, entity_id: UUID) -> ScopeColumns | None:
         return self._own.get(entity_id) or self.known.get(entity_id)
-
-    def _rejection(self, event: AnyEntityEvent, faults: list[str]) -> RejectionRow:
-        return RejectionRow(
-            position=self.position,
-            item=event.ordinal + 1,
-            owner=self.commit.owner,
-            source_id=self.commit.source_id,
-            reason="foreign_target",
-            detail="; ".join(dict.fromkeys(faults)),
-        )
-
-
-def _new_entity(split: EntitySplit) -> EntityRegistered:
-    return EntityRegistered(
-        event_id=split.event_id,
-        ordinal=split.ordinal,
-        entity_id=split.new_id,
-        name=split.name,
-        type=split.type,
-        aliases=split.names,
-    )

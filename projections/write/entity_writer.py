@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypedDict, cast
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncCursor
@@ -26,16 +26,10 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import ENTITY_TYPES
 from mnemolog.schemas.entity_events import (
     ENTITY_CHANGE,
-    EntitiesMerged,
-    EntityAliasAdded,
-    EntityChange,
     EntityDecisionUndone,
     EntityRegistered,
     EntitySplit,
     FactLinked,
-    MergeRejected,
-    RelationEnded,
-    RelationStated,
 )
 from mnemolog.schemas.entity_state import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
 from mnemolog.schemas.facts import OPEN_STATUSES
@@ -54,36 +48,14 @@ _ADD_EVIDENCE: Final = tables.RELATIONSHIP_EVIDENCE.statement(_SQL["add_evidence
 _ADD_CHANGES: Final = tables.ENTITY_CHANGES.statement(_CHANGES["add_changes"])
 
 
-class EntityQueries(NamedTuple):
-    """What was asked for; None where the commits name none."""
-
-    entities: AsyncCursor[TupleRow] | None
-    changes: AsyncCursor[TupleRow] | None
-
-
-class KnownEntities(TypedDict):
-    """The scopes of known entities and changes, and which entities no fact names any more."""
-
-    entities: dict[UUID, ScopeColumns]
-    undone_entities: frozenset[UUID]
-
-
-async def ask_entities(connection: RowConnection, commits: Iterable[Commit]) -> EntityQueries:
-    """Ask for the known entities and changes that events of these commits name."""
+async def ask_entities(
+    connection: RowConnection, commits: Iterable[Commit]
+) -> tuple[AsyncCursor[TupleRow] | None, AsyncCursor[TupleRow] | None]:
+    """Ask for the known entities and changes that events of these commits name; None where they name none."""
     named, undone = _named(commits)
-    return EntityQueries(
+    return (
         await connection.execute(_SQL["known_entities"], {"entity_ids": named}, binary=True) if named else None,
         await connection.execute(_CHANGES["known_changes"], {"event_ids": undone}, binary=True) if undone else None,
-    )
-
-
-async def read_entities(asked: EntityQueries) -> KnownEntities:
-    """What was asked for."""
-    rows = await asked.entities.fetchall() if asked.entities else []
-    changes = await asked.changes.fetchall() if asked.changes else []
-    return KnownEntities(
-        entities={row[0]: cast("ScopeColumns", row[1:6]) for row in (*rows, *changes)},
-        undone_entities=frozenset(row[0] for row in rows if row[6]),
     )
 
 
@@ -112,22 +84,9 @@ def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
     named: dict[UUID, None] = {}
     changes: dict[UUID, None] = {}
     for event in (event for commit in commits for event in commit.entity_events):
-        match event:
-            case EntityRegistered():
-                named |= dict.fromkeys((event.entity_id, *event.possible_twins))
-            case EntityAliasAdded():
-                named[event.entity_id] = None
-            case FactLinked():
-                named |= dict.fromkeys(link.entity_id for link in event.links)
-            case RelationStated() | RelationEnded():
-                named |= dict.fromkeys((event.subject_id, event.object_id))
-            case EntityChange():
-                named |= dict.fromkeys(event.entity_ids)
-        match event:
-            case EntityDecisionUndone(original_id=UUID() as change) | EntitiesMerged(proposal=UUID() as change):
-                changes[change] = None
-            case MergeRejected(proposal=change):
-                changes[change] = None
+        twins = event.possible_twins if isinstance(event, EntityRegistered) else ()
+        named |= dict.fromkeys((*event.entity_ids, *twins))
+        changes |= dict.fromkeys(event.change_ids)
     return list(named), list(changes)
 
 

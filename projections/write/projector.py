@@ -101,8 +101,16 @@ class Projector(Store):
         projection, and nothing of the batch is written. Raises `CommitTimeoutError` for a commit that exceeds the
         statement timeout alone; what stands before it is written.
         """
+
+        async def project_and_announce(connection: RowConnection) -> BatchResult:
+            applied = await project_batch(connection, records)
+            # Not in the batch's transaction: any listener of the server can let the queue of notices fill.
+            with suppress(psycopg.Error):
+                await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
+            return applied
+
         started = perf_counter()
-        applied = await self._run("project", _project_and_announce, records)
+        applied = await self._run("project", project_and_announce)
         metrics.BATCH_SECONDS.observe(perf_counter() - started)
         metrics.BATCH_RECORDS.observe(sum(map(len, records.values())))
         metrics.REPEATED_RECORDS.inc(applied.skipped)
@@ -127,19 +135,6 @@ async def project_batch(
     """
     parsed = [one for partition in sorted(records) for one in parse_records(partition, records[partition])]
     return await _BatchWriter(connection, write_rows).write(parsed)
-
-
-async def _project_and_announce(connection: RowConnection, records: Records) -> BatchResult:
-    applied = await project_batch(connection, records)
-    # Not in the batch's transaction: any listener of the server can let the queue of notices fill.
-    with suppress(psycopg.Error):
-        await connection.execute(_SQL["announce"], {"channel": NOTICE_CHANNEL})
-    return applied
-
-
-def may_be_one_records_fault(error: BaseException) -> bool:
-    """Whether a part of the batch may succeed where the whole failed."""
-    return fault_of(error) in ("record", "slow")
 
 
 def parse_records(partition: int, records: Sequence[LogRecord]) -> list[ParsedRecord]:
@@ -177,7 +172,7 @@ class _BatchWriter:
         try:
             result = await _project_in_transaction(self.connection, readings, self.write_rows)
         except (psycopg.Error, OverflowError) as error:
-            if not may_be_one_records_fault(error):
+            if fault_of(error) not in ("record", "slow"):  # then no part of the batch succeeds either
                 raise
             if len(readings) == 1:
                 return await self._end_single(readings[0], error)

@@ -8,15 +8,16 @@ from psycopg.sql import SQL
 from mnemolog.projections.database import RowConnection
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write import tables
-from mnemolog.projections.write.entity_writer import ask_entities, read_entities, write_entities
+from mnemolog.projections.write.entity_writer import ask_entities, write_entities
 from mnemolog.projections.write.fold import FoldState, LastAttempt, fact_ids_of_commits, source_of
 from mnemolog.projections.write.rows import Changes, KnownFact, TimedFactState
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns
 
 PROFILE_BATCH: Final = 100
 _SQL: Final = queries("projector")
-_STATE: Final = [name for name, _, _ in (*tables.STATE, tables.STATE_SINCE)]
+_STATE: Final = (*FactState.model_fields, "state_since")
 STATEMENTS: Final[Mapping[str, SQL]] = {
     **_SQL,
     "known_facts": SQL(_SQL["known_facts"].format(state=SQL(", ".join(_STATE))).as_string()),
@@ -39,7 +40,7 @@ async def load_state(connection: RowConnection, commits: Sequence[Commit]) -> Fo
     asked = {"owners": list(owners), "source_ids": list(source_ids)}
     applied = await connection.execute(STATEMENTS["applied"], asked, binary=True)
     facts = await connection.execute(STATEMENTS["known_facts"], {"fact_ids": fact_ids_of_commits(commits)}, binary=True)
-    asked_entities = await ask_entities(connection, commits)
+    asked_entities, asked_changes = await ask_entities(connection, commits)
     known = {
         fact_id: KnownFact(
             fact_id=fact_id,
@@ -48,13 +49,16 @@ async def load_state(connection: RowConnection, commits: Sequence[Commit]) -> Fo
         )
         for fact_id, *columns in await facts.fetchall()
     }
+    entities = await asked_entities.fetchall() if asked_entities else []
+    changes = await asked_changes.fetchall() if asked_changes else []
     return FoldState(
         applied={
             (owner, source_id): LastAttempt(number=number, retryable=retryable)
             for owner, source_id, number, retryable in await applied.fetchall()
         },
         facts=known,
-        **await read_entities(asked_entities),
+        entities={row[0]: cast("ScopeColumns", row[1:6]) for row in (*entities, *changes)},
+        undone_entities=frozenset(row[0] for row in entities if row[6]),
     )
 
 

@@ -10,7 +10,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import Alias, EntityLink
 from mnemolog.schemas.entity_events import AnyEntityChange, EntityRegistered, RelationEnded, RelationStated
 from mnemolog.schemas.events import FactPending, MemoryEvent, PolicySet, Relation
-from mnemolog.schemas.facts import OPEN_STATUSES, FactState, FactStatus, NewFact
+from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus, NewFact
 from mnemolog.schemas.scope import ScopeColumns
 
 
@@ -65,9 +65,8 @@ class EvidenceRow:
 class EntityChangeRow:
     """What a person decided about entities."""
 
+    position: "LogPosition"
     commit: Commit
-    partition: int
-    log_offset: int
     event: AnyEntityChange
 
 
@@ -112,10 +111,6 @@ class TimedFactState:
     unresolved: bool = False
     true_from: datetime
     state_since: datetime
-
-    @property
-    def event_state(self) -> FactState:
-        return FactState(**{name: getattr(self, name) for name in FactState.model_fields})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,14 +247,6 @@ class ScopeIncrement:
     facts: int
     speakers: tuple[str, ...] = ()
 
-    def plus(self, later: "ScopeIncrement") -> "ScopeIncrement":
-        return replace(
-            later,
-            commits=self.commits + later.commits,
-            facts=self.facts + later.facts,
-            speakers=tuple(dict.fromkeys((*self.speakers, *later.speakers))),
-        )
-
 
 @dataclass(slots=True, kw_only=True)
 class Changes:
@@ -292,8 +279,15 @@ class Changes:
         self.policies = list({row.scope: row for row in self.policies}.values())
         increments: dict[ScopeColumns, ScopeIncrement] = {}
         for step in self.scope_increments:
-            before = increments.get(step.scope)
-            increments[step.scope] = step if before is None else before.plus(step)
+            if (before := increments.get(step.scope)) is None:
+                increments[step.scope] = step
+                continue
+            increments[step.scope] = replace(
+                step,
+                commits=before.commits + step.commits,
+                facts=before.facts + step.facts,
+                speakers=tuple(dict.fromkeys((*before.speakers, *step.speakers))),
+            )
         self.scope_increments = list(increments.values())
         return self
 

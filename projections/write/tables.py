@@ -1,77 +1,70 @@
-"""The tables that the projector fills: each column once, with its Postgres type and where a row has its value."""
+"""The tables that the projector fills: where a row has the value of each column. `tables.sql` has their types."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
 
 from psycopg.sql import SQL, Composable, Identifier
 from pydantic_core import to_json
 
-from mnemolog.projections.database import ColumnValues, RowConnection, copy_binary, jsonb
-from mnemolog.projections.write.rows import (
-    AliasRow,
-    CommitRow,
-    EntityChangeRow,
-    EntityRow,
-    EventRow,
-    EvidenceRow,
-    FactRow,
-    FormerStateRow,
-    KnownFact,
-    LinkRow,
-    PendingRow,
-    PolicyRow,
-    RejectionRow,
-    RelationRow,
-    ScopeIncrement,
-    SettlementRow,
-    UndoneRow,
-)
+from mnemolog.projections.database import RowConnection, jsonb
+from mnemolog.projections.sql import column_types
+from mnemolog.projections.write import rows
+from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 WITHOUT_VECTOR_DATA: Final[Any] = {"fact": {"vector": {"data"}}}
 Row = TypeVar("Row")
-
-
-Value = str | Callable[[Any], Any]
-"""Where a row has the value of a column: the path of an attribute ("commit.owner"), or a function of the row."""
-
-
-class Column(NamedTuple):
-    name: str
-    type: str
-    value: Value
+Values = Mapping[str, str | Callable[[Any], Any]]
+"""Where a row has the value of each column: the path of an attribute ("commit.owner"), or a function of the row."""
 
 
 class Table(Generic[Row]):
-    """Columns of a table, with what writes rows to them."""
+    """Columns of a table, with what writes rows to them.
 
-    def __init__(self, name: str, columns: Iterable[tuple[str, str, Value]]) -> None:
+    `types` are those of columns that `tables.sql` does not have, or has with another type.
+    """
+
+    def __init__(self, name: str, values: Values, types: Mapping[str, str] = MappingProxyType({})) -> None:
         # Those with a path come first: one call reads them all, which is quicker than one for each.
-        self.columns = sorted((Column(*column) for column in columns), key=lambda column: callable(column.value))
+        self.sources = dict(sorted(values.items(), key=lambda column: callable(column[1])))
         self.name = name
-        self.names = _joined(Identifier(column.name) for column in self.columns)
-        self._read_paths = attrgetter(*[column.value for column in self.columns if isinstance(column.value, str)])
-        self._functions = [column.value for column in self.columns if not isinstance(column.value, str)]
+        self.names = _joined(map(Identifier, self.sources))
+        known = {**column_types(name), **types}
+        self._types = {column: known[column] for column in self.sources}
+        self._read_paths = attrgetter(*[value for value in self.sources.values() if isinstance(value, str)])
+        self._functions = [value for value in self.sources.values() if not isinstance(value, str)]
         copy = SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(Identifier(name), self.names)
         self._copy = SQL(copy.as_string())
 
-    def values(self, row: Row) -> ColumnValues:
-        """The values of a row, in the order of `columns`."""
+    def values(self, row: Row) -> tuple[Any, ...]:
+        """The values of a row, in the order of `sources`."""
         return (*self._read_paths(row), *[value(row) for value in self._functions])
 
-    async def copy(self, connection: RowConnection, rows: Iterable[Row]) -> None:
+    async def copy(self, connection: RowConnection, new: Sequence[Row]) -> None:
         """Write new rows by COPY, which is not possible inside a pipeline; without rows nothing is sent."""
-        await copy_binary(connection, self._copy, [column.type for column in self.columns], map(self.values, rows))
+        if not new:
+            return
+        async with connection.cursor() as cursor, cursor.copy(self._copy) as copy:
+            copy.set_types(list(self._types.values()))
+            for row in new:
+                await copy.write_row(self.values(row))
 
     def statement(self, query: SQL, **more: Composable) -> SQL:
         """`query` with its places filled: the {columns}, the {given} rows, and {values}, the columns of these.
 
         The rows come from `parameters`; `given.number` counts them in their order.
         """
+        # Lists of arrays would have to be rectangles, so that each array comes as a text.
+        arrays = {column: "text" if kind == "uuid[]" else kind for column, kind in self._types.items()}
         given = SQL("unnest({}) WITH ORDINALITY AS given ({}, number)").format(
-            _joined(map(_parameter, self.columns)), self.names
+            _joined(
+                SQL(f"%({column})b::halfvec []" if kind == "halfvec" else f"%({column})s::{kind} []")
+                for column, kind in arrays.items()
+            ),
+            self.names,
         )
         return SQL(query.format(columns=self.names, values=self.given_values, given=given, **more).as_string())
 
@@ -79,16 +72,16 @@ class Table(Generic[Row]):
     def given_values(self) -> SQL:
         """The columns of the table `given` of a statement, as values of columns of this table."""
         return _joined(
-            SQL("given.{}::uuid []" if column.type == "uuid[]" else "given.{}").format(Identifier(column.name))
-            for column in self.columns
+            SQL("given.{}::uuid []" if kind == "uuid[]" else "given.{}").format(Identifier(column))
+            for column, kind in self._types.items()
         )
 
-    def parameters(self, rows: Sequence[Row]) -> dict[str, list[Any]]:
+    def parameters(self, new: Sequence[Row]) -> dict[str, list[Any]]:
         """The parameters of a `statement` that writes these rows, at least one."""
-        values = dict(zip(self.columns, map(list, zip(*map(self.values, rows), strict=True)), strict=True))
+        values = zip(self._types.items(), map(list, zip(*map(self.values, new), strict=True)), strict=True)
         return {
-            column.name: [f"{{{','.join(map(str, ids))}}}" for ids in found] if column.type == "uuid[]" else found
-            for column, found in values.items()
+            column: [f"{{{','.join(map(str, ids))}}}" for ids in found] if kind == "uuid[]" else found
+            for (column, kind), found in values
         }
 
 
@@ -96,347 +89,209 @@ def _joined(parts: Iterable[Composable]) -> SQL:
     return SQL(SQL(", ").join(parts).as_string())
 
 
-def _parameter(column: Column) -> Composable:
-    """A list of values as an array; lists of arrays would have to be rectangles, so that each array comes as a text."""
-    if column.type == "halfvec":
-        return SQL("%({})b::halfvec []").format(SQL(column.name))
-    return SQL("%({})s::{} []").format(SQL(column.name), SQL("text" if column.type == "uuid[]" else column.type))
+def _of(path: str, *names: str) -> dict[str, str]:
+    """Columns that are named as the attributes of the value at `path`."""
+    return {name: f"{path}.{name}" for name in names}
 
 
-def _scope_id(name: str) -> Callable[[Any], str]:
-    def value(row: Any) -> str:
-        scope = row.commit.scope
-        return (scope and getattr(scope, name)) or ""
-
-    return value
+def _own(*names: str) -> dict[str, str]:
+    """Columns that are named as the attributes of a row."""
+    return dict(zip(names, names, strict=True))
 
 
-COMMIT_SCOPE: Final[list[tuple[str, str, Value]]] = [(name, "text", _scope_id(name)) for name in SCOPE_FIELDS]
+def _scope_id(name: str, row: Any) -> str:
+    scope = row.commit.scope
+    return (scope and getattr(scope, name)) or ""
+
+
+def _sum_of_steps(count: str, row: rows.CommitRow) -> Any:
+    return sum(map(attrgetter(count), row.commit.provenance.steps))
+
+
+_COMMIT_SCOPE: Final[Values] = {name: partial(_scope_id, name) for name in SCOPE_FIELDS}
 """The scope of the commit of a row; an id that is not set is the empty string."""
-ROW_SCOPE: Final[list[tuple[str, str, Value]]] = [
-    (name, "text", partial(lambda place, row: row.scope[place], place)) for place, name in enumerate(SCOPE_FIELDS)
-]
+_ROW_SCOPE: Final[Values] = {
+    name: partial(lambda place, row: row.scope[place], place) for place, name in enumerate(SCOPE_FIELDS)
+}
 """The scope of a row that has one itself."""
-STATE: Final[list[tuple[str, str, Value]]] = [
-    ("status", "text", "state.status"),
-    ("confidence", "float8", "state.confidence"),
-    ("mention_count", "int4", "state.mention_count"),
-    ("last_confirmed_at", "timestamptz", "state.last_confirmed_at"),
-    ("true_to", "timestamptz", "state.true_to"),
-    ("closed_at", "timestamptz", "state.closed_at"),
-    ("believed_from", "timestamptz", "state.believed_from"),
-    ("believed_to", "timestamptz", "state.believed_to"),
-    ("superseded_by", "uuid", "state.superseded_by"),
-    ("unresolved", "bool", "state.unresolved"),
-    ("true_from", "timestamptz", "state.true_from"),
-]
-"""What events can change of a fact: the fields of `FactState`."""
-STATE_SINCE: Final = ("state_since", "timestamptz", "state.state_since")
+_STATE: Final = _of("state", *FactState.model_fields)
+"""What events can change of a fact."""
+_SOURCE: Final[Values] = {**_of("commit", "owner", "source_id"), **_COMMIT_SCOPE}
+_PLACE: Final = {"partition": "position.partition", "log_offset": "position.offset"}
 
-_LOG_COPY: Final[list[tuple[str, str, Value]]] = [
-    ("partition", "int4", "position.partition"),
-    ("log_offset", "int8", "position.offset"),
-    ("owner", "text", "commit.owner"),
-    ("source_id", "text", "commit.source_id"),
-    *COMMIT_SCOPE,
-]
-
-
-def _sum_of_steps(name: str) -> Callable[[CommitRow], Any]:
-    count = attrgetter(name)
-    return lambda row: sum(map(count, row.commit.provenance.steps))
-
-
-COMMITS_WITHOUT_RECORDS: Final = Table[CommitRow](
+COMMITS_WITHOUT_RECORDS: Final = Table[rows.CommitRow](
     "commits",
-    [
-        *_LOG_COPY,
-        ("source_kind", "text", "commit.source_kind"),
-        ("outcome", "text", "commit.outcome"),
-        ("reason", "text", "commit.reason"),
-        ("detail", "text", "commit.detail"),
-        ("occurred_at", "timestamptz", "commit.occurred_at"),
-        ("published_at", "timestamptz", "commit.published_at"),
-        ("decided_at", "timestamptz", "commit.decided_at"),
-        ("origin_topic", "text", "commit.origin.topic"),
-        ("origin_partition", "int4", "commit.origin.partition"),
-        ("origin_offset", "int8", "commit.origin.offset"),
-        ("based_on", "int8", "commit.based_on"),
-        ("llm_calls", "int4", _sum_of_steps("llm_calls")),
-        ("embedding_calls", "float8", _sum_of_steps("embedding_calls")),
-        ("input_tokens", "int8", _sum_of_steps("input_tokens")),
-        ("output_tokens", "int8", _sum_of_steps("output_tokens")),
-        ("reprompts", "int4", _sum_of_steps("reprompts")),
-        ("provenance", "jsonb", lambda row: jsonb(row.commit.provenance.model_dump_json())),
-        ("metadata", "jsonb", lambda row: jsonb(to_json(row.commit.metadata))),
-        ("attempt", "int4", "commit.attempt"),
-        ("order_kind", "text", lambda row: row.commit.order.kind if row.commit.order else None),
-        ("actor", "text", "commit.actor"),
-        ("limit_hit", "jsonb", lambda row: jsonb(to_json(row.commit.limit)) if row.commit.limit else None),
-    ],
+    {
+        **_PLACE,
+        **_SOURCE,
+        **_of("commit", "source_kind", "attempt", "actor", "outcome", "reason", "detail", "based_on"),
+        **_of("commit", "occurred_at", "published_at", "decided_at"),
+        **{f"origin_{name}": f"commit.origin.{name}" for name in ("topic", "partition", "offset")},
+        **{
+            name: partial(_sum_of_steps, name)
+            for name in ("llm_calls", "embedding_calls", "input_tokens", "output_tokens", "reprompts")
+        },
+        "provenance": lambda row: jsonb(row.commit.provenance.model_dump_json()),
+        "metadata": lambda row: jsonb(to_json(row.commit.metadata)),
+        "order_kind": lambda row: row.commit.order.kind if row.commit.order else None,
+        "limit_hit": lambda row: jsonb(to_json(row.commit.limit)) if row.commit.limit else None,
+    },
 )
-COMMITS: Final = Table[CommitRow]("commits", [*COMMITS_WITHOUT_RECORDS.columns, ("record", "bytea", "record")])
-
-
-MEMORY_EVENTS: Final = Table[EventRow](
+COMMITS: Final = Table[rows.CommitRow]("commits", {**COMMITS_WITHOUT_RECORDS.sources, "record": "record"})
+MEMORY_EVENTS: Final = Table[rows.EventRow](
     "memory_events",
-    [
-        ("event_id", "uuid", "event.event_id"),
-        *_LOG_COPY,
-        ("ordinal", "int4", "event.ordinal"),
-        ("event", "text", "event.event"),
-        ("fact_id", "uuid", "fact_id"),
-        ("targets", "uuid[]", lambda row: list(row.targets)),
+    {
+        **_PLACE,
+        **_SOURCE,
+        **_own("fact_id", "stale"),
+        **_of("event", "event_id", "ordinal", "event"),
+        **_of("event.decision", "reason", "model", "prompt_version", "guard"),
+        "decided_by": "event.decision.by",
+        "decided_at": "commit.decided_at",
+        "targets": lambda row: list(row.targets),
         # A promoted statement occurred when it was said.
-        (
-            "occurred_at",
-            "timestamptz",
-            lambda row: origin.said_at if (origin := row.event.promoted_from) else row.commit.occurred_at,
-        ),
-        ("decided_at", "timestamptz", "commit.decided_at"),
-        ("decided_by", "text", "event.decision.by"),
-        ("reason", "text", "event.decision.reason"),
-        ("stale", "bool", "stale"),
-        ("payload", "jsonb", lambda row: jsonb(row.event.model_dump_json(exclude=WITHOUT_VECTOR_DATA))),
-        ("model", "text", "event.decision.model"),
-        ("prompt_version", "text", "event.decision.prompt_version"),
-        ("guard", "text", "event.decision.guard"),
-        ("undoes", "uuid", lambda row: getattr(row.event, "undone", None)),
-        ("promoted_from", "uuid", lambda row: row.event.promoted_from and row.event.promoted_from.fact_id),
-    ],
+        "occurred_at": lambda row: origin.said_at if (origin := row.event.promoted_from) else row.commit.occurred_at,
+        "payload": lambda row: jsonb(row.event.model_dump_json(exclude=WITHOUT_VECTOR_DATA)),
+        "undoes": lambda row: getattr(row.event, "undone", None),
+        "promoted_from": lambda row: row.event.promoted_from and row.event.promoted_from.fact_id,
+    },
 )
-FACTS: Final = Table[FactRow](
+FACTS: Final = Table[rows.FactRow](
     "facts",
-    [
-        ("fact_id", "uuid", "fact.fact_id"),
-        ("owner", "text", "commit.owner"),
-        *COMMIT_SCOPE,
-        ("text", "text", "fact.text"),
-        ("search_text", "text", "fact.search_text"),
-        ("key", "text", "fact.key"),
-        ("value", "text", "fact.value"),
-        (
-            "value_json",
-            "jsonb",
-            lambda row: None if row.fact.value_json is None else jsonb(to_json(row.fact.value_json)),
-        ),
-        ("category", "text", "fact.category"),
-        ("more_categories", "text[]", lambda row: list(row.fact.more_categories)),
-        ("importance_category", "text", "fact.importance_category"),
-        ("importance", "float8", "fact.importance"),
-        ("certainty", "text", "fact.certainty"),
-        ("subject", "text", "fact.subject"),
-        ("speaker", "text", "fact.speaker"),
-        ("excerpt", "text", "fact.excerpt"),
-        ("event_time", "timestamptz", "fact.event_time"),
-        ("valid_until", "timestamptz", "fact.valid_until"),
-        ("action_hint", "text", "fact.action_hint"),
-        ("single_valued", "bool", "fact.single_valued"),
-        ("authority", "text", "fact.authority"),
-        ("content_hash", "text", "fact.content_hash"),
-        ("embedding_model", "text", "fact.vector.model"),
-        ("embedding", "halfvec", "fact.vector"),
-        ("metadata", "jsonb", lambda row: jsonb(to_json(row.fact.metadata or row.commit.metadata))),
-        ("source_id", "text", "commit.source_id"),
-        ("said_at", "timestamptz", lambda row: row.fact.said_at or row.commit.occurred_at),
-        ("recorded_at", "timestamptz", "commit.decided_at"),
-        ("ordinal", "int4", "ordinal"),
-        ("supersedes", "uuid[]", lambda row: list(row.supersedes)),
-        ("stale", "bool", "stale"),
-        *STATE,
-        STATE_SINCE,
-    ],
+    {
+        **_SOURCE,
+        **_own("ordinal", "stale"),
+        **_of("fact", "fact_id", "text", "search_text", "key", "value", "category", "subject", "speaker", "excerpt"),
+        **_of("fact", "importance", "importance_category", "certainty", "event_time", "valid_until", "action_hint"),
+        **_of("fact", "single_valued", "authority", "content_hash"),
+        "embedding_model": "fact.vector.model",
+        "embedding": "fact.vector",
+        "recorded_at": "commit.decided_at",
+        **_STATE,
+        "state_since": "state.state_since",
+        "value_json": lambda row: None if row.fact.value_json is None else jsonb(to_json(row.fact.value_json)),
+        "more_categories": lambda row: list(row.fact.more_categories),
+        "metadata": lambda row: jsonb(to_json(row.fact.metadata or row.commit.metadata)),
+        "said_at": lambda row: row.fact.said_at or row.commit.occurred_at,
+        "supersedes": lambda row: list(row.supersedes),
+    },
 )
-KNOWN_FACTS: Final = Table[KnownFact]("facts", [("fact_id", "uuid", "fact_id"), *STATE, STATE_SINCE])
-FORMER_STATES: Final = Table[FormerStateRow](
-    "former_states",
-    [
-        ("fact_id", "uuid", "fact_id"),
-        ("event_id", "uuid", "event_id"),
-        ("since", "timestamptz", "state.state_since"),
-        ("until", "timestamptz", "until"),
-        *STATE,
-    ],
+KNOWN_FACTS: Final = Table[rows.KnownFact](
+    "facts", {"fact_id": "fact_id", **_STATE, "state_since": "state.state_since"}
 )
-FACT_RELATIONS: Final = Table[RelationRow](
-    "fact_relations",
-    [
-        ("fact_id", "uuid", "fact_id"),
-        ("related_id", "uuid", "related_id"),
-        ("relation", "text", "relation"),
-        ("event_id", "uuid", "event_id"),
-        ("since", "timestamptz", "since"),
-    ],
+FORMER_STATES: Final = Table[rows.FormerStateRow](
+    "former_states", {**_own("fact_id", "event_id", "until"), "since": "state.state_since", **_STATE}
 )
-
-
-PENDING_CONFIRMATIONS: Final = Table[PendingRow](
+FACT_RELATIONS: Final = Table[rows.RelationRow](
+    "fact_relations", _own("fact_id", "related_id", "relation", "event_id", "since")
+)
+PENDING_CONFIRMATIONS: Final = Table[rows.PendingRow](
     "pending_confirmations",
-    [
-        ("fact_id", "uuid", "event.fact.fact_id"),
-        ("owner", "text", "commit.owner"),
-        *COMMIT_SCOPE,
-        ("event_id", "uuid", "event.event_id"),
-        ("targets", "uuid[]", lambda row: list(row.event.targets)),
-        ("action", "text", "event.action"),
-        ("ended_at", "timestamptz", "event.ended_at"),
-        ("guard", "text", "event.guard"),
-        ("needs_human", "bool", "event.needs_human"),
-        ("since", "timestamptz", "commit.decided_at"),
-    ],
+    {
+        "fact_id": "event.fact.fact_id",
+        "owner": "commit.owner",
+        **_COMMIT_SCOPE,
+        **_of("event", "event_id", "action", "ended_at", "guard", "needs_human"),
+        "since": "commit.decided_at",
+        "targets": lambda row: list(row.event.targets),
+    },
 )
-SETTLEMENTS: Final = Table[SettlementRow](
+SETTLEMENTS: Final = Table[rows.SettlementRow](
     "pending_confirmations",
-    [
-        ("fact_id", "uuid", "fact_id"),
-        ("settled_at", "timestamptz", lambda row: row.at if row.settlement else None),
-        ("settlement", "text", "settlement"),
-        ("settled_by", "uuid", lambda row: row.event_id if row.settlement else None),
-    ],
+    {
+        **_own("fact_id", "settlement"),
+        "settled_at": lambda row: row.at if row.settlement else None,
+        "settled_by": lambda row: row.event_id if row.settlement else None,
+    },
 )
-REJECTIONS: Final = Table[RejectionRow](
-    "rejections",
-    [
-        ("partition", "int4", "position.partition"),
-        ("log_offset", "int8", "position.offset"),
-        ("item", "int4", "item"),
-        ("owner", "text", "owner"),
-        ("source_id", "text", "source_id"),
-        ("reason", "text", "reason"),
-        ("detail", "text", "detail"),
-        ("record", "bytea", "record"),
-    ],
+REJECTIONS: Final = Table[rows.RejectionRow](
+    "rejections", {**_PLACE, **_own("item", "owner", "source_id", "reason", "detail", "record")}
 )
-UNDONE: Final = Table[UndoneRow](
-    "undone",
-    [("event_id", "uuid", "event_id"), ("undone_by", "uuid", "undone_by"), ("since", "timestamptz", "since")],
-)
-POLICIES: Final = Table[PolicyRow](
+UNDONE: Final = Table[rows.UndoneRow]("undone", _own("event_id", "undone_by", "since"))
+POLICIES: Final = Table[rows.PolicyRow](
     "policies",
-    [
-        *ROW_SCOPE,
-        ("policy", "jsonb", lambda row: jsonb(row.event.policy.model_dump_json())),
-        ("event_id", "uuid", "event.event_id"),
-        ("since", "timestamptz", "since"),
-    ],
+    {
+        **_ROW_SCOPE,
+        "event_id": "event.event_id",
+        "since": "since",
+        "policy": lambda row: jsonb(row.event.policy.model_dump_json()),
+    },
 )
-SCOPE_INCREMENTS: Final = Table[ScopeIncrement](
+SCOPE_INCREMENTS: Final = Table[rows.ScopeIncrement](
     "scopes",
-    [
-        *ROW_SCOPE,
-        ("owner", "text", "owner"),
-        ("partition", "int4", "partition"),
-        ("commits", "int8", "commits"),
-        ("facts", "int8", "facts"),
-        ("speakers", "jsonb", lambda row: jsonb(to_json(row.speakers))),
-    ],
+    {
+        **_ROW_SCOPE,
+        **_own("owner", "partition", "commits", "facts"),
+        "speakers": lambda row: jsonb(to_json(row.speakers)),
+    },
+    types={"partition": "integer", "commits": "bigint", "speakers": "jsonb"},
 )
-
-_SOURCE: Final[list[tuple[str, str, Value]]] = [
-    ("owner", "text", "commit.owner"),
-    ("source_id", "text", "commit.source_id"),
-    *COMMIT_SCOPE,
-]
-ENTITIES: Final = Table[EntityRow](
+ENTITIES: Final = Table[rows.EntityRow](
     "entities",
-    [
-        ("entity_id", "uuid", "event.entity_id"),
-        *_SOURCE,
-        ("name", "text", "event.name"),
-        ("type", "text", "event.type"),
-        ("possible_twins", "uuid[]", "possible_twins"),
-        ("event_id", "uuid", "event.event_id"),
-        ("recorded_at", "timestamptz", "commit.decided_at"),
-        ("ordinal", "int4", "event.ordinal"),
-    ],
+    {
+        **_SOURCE,
+        **_of("event", "entity_id", "name", "type", "event_id", "ordinal"),
+        "possible_twins": "possible_twins",
+        "recorded_at": "commit.decided_at",
+    },
 )
-ENTITY_ALIASES: Final = Table[AliasRow](
+ENTITY_ALIASES: Final = Table[rows.AliasRow](
     "entity_aliases",
-    [
-        ("entity_id", "uuid", "entity_id"),
-        ("kind", "text", "alias.kind"),
-        ("key", "text", "alias.key"),
-        ("head", "text", "alias.head"),
-        ("alias", "text", "alias.text"),
-        ("place", "int4", "place"),
-        ("event_id", "uuid", "event_id"),
-        ("recorded_at", "timestamptz", "commit.decided_at"),
-        ("owner", "text", "commit.owner"),
-        *COMMIT_SCOPE,
-        ("log_offset", "int8", "log_offset"),
-        ("is_own", "bool", "is_own"),
-        ("told_by", "uuid", "told_by"),
-    ],
+    {
+        **_own("entity_id", "place", "event_id", "log_offset", "is_own", "told_by"),
+        **_of("alias", "kind", "key", "head"),
+        "alias": "alias.text",
+        "recorded_at": "commit.decided_at",
+        "owner": "commit.owner",
+        **_COMMIT_SCOPE,
+    },
 )
-GIVEN_ALIASES: Final = Table[AliasRow](
+GIVEN_ALIASES: Final = Table[rows.AliasRow](
     "entity_aliases",
-    [
-        *ENTITY_ALIASES.columns,
-        ("source_id", "text", "commit.source_id"),
-        ("repeated_fact_id", "uuid", "repeated_fact_id"),
-    ],
+    {**ENTITY_ALIASES.sources, "source_id": "commit.source_id", "repeated_fact_id": "repeated_fact_id"},
+    types={"repeated_fact_id": "uuid"},
 )
 """With what gives the column `source_id`: the source of the commit, or that of the fact which it repeats."""
-NAME_VECTORS: Final = Table[AliasRow](
+NAME_VECTORS: Final = Table[rows.AliasRow](
     "name_vectors",
-    [
-        ("entity_id", "uuid", "entity_id"),
-        ("key", "text", "alias.key"),
-        ("event_id", "uuid", "event_id"),
-        ("model", "text", "alias.vector.model"),
-        ("embedding", "halfvec", "alias.vector"),
-        *COMMIT_SCOPE,
-    ],
+    {
+        **_own("entity_id", "event_id"),
+        "key": "alias.key",
+        "model": "alias.vector.model",
+        "embedding": "alias.vector",
+        **_COMMIT_SCOPE,
+    },
 )
-FACT_ENTITIES: Final = Table[LinkRow](
-    "fact_entities",
-    [
-        ("fact_id", "uuid", "fact_id"),
-        ("entity_id", "uuid", "link.entity_id"),
-        ("role", "text", "link.role"),
-        ("event_id", "uuid", "event_id"),
-        ("told_by", "uuid", "told_by"),
-        ("type", "text", "link.type"),
-    ],
+FACT_ENTITIES: Final = Table[rows.LinkRow](
+    "fact_entities", {**_own("fact_id", "event_id", "told_by"), **_of("link", "entity_id", "role", "type")}
 )
-RELATIONSHIPS: Final = Table[EvidenceRow](
+RELATIONSHIPS: Final = Table[rows.EvidenceRow](
     "relationships",
-    [
-        ("relation_id", "uuid", "relation_id"),
-        *_SOURCE,
-        ("subject_id", "uuid", "event.subject_id"),
-        ("predicate", "text", "event.predicate"),
-        ("object_id", "uuid", "event.object_id"),
-        ("inverse", "text", "event.inverse"),
-        ("event_id", "uuid", "event.event_id"),
-        ("recorded_at", "timestamptz", "commit.decided_at"),
-        ("ordinal", "int4", "event.ordinal"),
-    ],
+    {
+        **_SOURCE,
+        "relation_id": "relation_id",
+        **_of("event", "subject_id", "predicate", "object_id", "inverse", "event_id", "ordinal"),
+        "recorded_at": "commit.decided_at",
+    },
 )
-RELATIONSHIP_EVIDENCE: Final = Table[EvidenceRow](
+RELATIONSHIP_EVIDENCE: Final = Table[rows.EvidenceRow](
     "relationship_evidence",
-    [
-        ("relation_id", "uuid", "relation_id"),
-        ("fact_id", "uuid", "event.fact_id"),
-        ("strength", "text", lambda row: getattr(row.event, "strength", None)),
-        ("ended_at", "timestamptz", lambda row: getattr(row.event, "ended_at", None)),
-        ("event_id", "uuid", "event.event_id"),
-        ("recorded_at", "timestamptz", "commit.decided_at"),
-        ("told_by", "uuid", "told_by"),
-    ],
+    {
+        **_own("relation_id", "told_by"),
+        **_of("event", "fact_id", "event_id"),
+        "recorded_at": "commit.decided_at",
+        "strength": lambda row: getattr(row.event, "strength", None),
+        "ended_at": lambda row: getattr(row.event, "ended_at", None),
+    },
 )
-ENTITY_CHANGES: Final = Table[EntityChangeRow](
+ENTITY_CHANGES: Final = Table[rows.EntityChangeRow](
     "entity_changes",
-    [
-        ("event_id", "uuid", "event.event_id"),
-        ("partition", "int4", "partition"),
-        ("log_offset", "int8", "log_offset"),
-        ("ordinal", "int4", "event.ordinal"),
-        *_SOURCE,
-        ("event", "text", "event.event"),
-        ("entity_ids", "uuid[]", "event.entity_ids"),
-        ("payload", "jsonb", lambda row: jsonb(row.event.model_dump_json())),
-        ("decided_at", "timestamptz", "commit.decided_at"),
-        ("original_id", "uuid", lambda row: getattr(row.event, "original_id", row.event.event_id)),
-    ],
+    {
+        **_PLACE,
+        **_SOURCE,
+        **_of("event", "event_id", "ordinal", "event", "entity_ids"),
+        "decided_at": "commit.decided_at",
+        "payload": lambda row: jsonb(row.event.model_dump_json()),
+        "original_id": lambda row: getattr(row.event, "original_id", row.event.event_id),
+    },
 )

@@ -128,17 +128,3 @@ def edit_fault(context: CommandContext, edit: Edit, facts: StoredFacts, *, by_hu
     if stored.authority == "human" and not by_human:
         return "human_word", f"{edit.fact_id} is a human's word or immutable: only a human can correct it"
     return None
-
-
-def pending_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fault | None:
-    fault = open_fault(context, fact_id, facts)
-    if fault is None and facts[fact_id].state.status != "pending_confirmation":
-        return "not_pending", f"{fact_id} is active, not pending: delete it, or undo what added it"
-    return fault
-
-
-def unresolved_fault(context: CommandContext, fact_id: UUID, facts: StoredFacts) -> Fault | None:
-    fault = open_fault(context, fact_id, facts)
-    if fault is None and not facts[fact_id].state.unresolved:
-        return "not_unresolved", f"{fact_id} is not unresolved: there is nothing to settle"
-    return fault

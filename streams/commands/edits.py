@@ -1,8 +1,9 @@
 """Commands with a text: update, correct, resolve and import; values that follow from the new text."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
+from operator import eq
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -26,7 +27,6 @@ from mnemolog.schemas.facts import (
     Statement,
     ranked_categories,
 )
-from mnemolog.schemas.filters import Filter, parse_filter
 from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.commands.context import (
@@ -38,7 +38,6 @@ from mnemolog.streams.commands.context import (
     is_open,
     open_fault,
     raise_for_faults,
-    unresolved_fault,
 )
 from mnemolog.streams.ends import EndRules, same_value, slot_relation, tells_end_of
 from mnemolog.streams.merges import candidate_of, fill_one_slot, merged, says_more
@@ -61,7 +60,9 @@ def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str
     if len(places) != 1:
         return None
     begins, ends = places[0], places[0] + len(value)
-    first, last, inserted = _changed_part(old, new)
+    first = sum(takewhile(bool, map(eq, old, new)))
+    kept = sum(takewhile(bool, map(eq, reversed(old[first:]), reversed(new[first:]))))
+    last, inserted = len(old) - kept, new[first : len(new) - kept]
     is_added_name = first == last and first in (begins, ends) and _is_name(inserted)
     if (last <= begins or first >= ends) and not is_added_name:
         denies = any(word.casefold() in NEGATIONS for word in (*old[first:last], *inserted))
@@ -69,8 +70,12 @@ def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str
     if first < begins or last > ends:
         return None
     found = [*old[begins:first], *inserted, *old[last:ends]]
-    verbatim = " ".join(_signed_words(new_text)[begins : begins + len(found)])
-    return verbatim.strip(_PUNCTUATION) if _may_be_value(found, value) else None
+    if not found or any(word.casefold() in NEGATIONS for word in found):
+        return None
+    # No more words than the value has, or a name.
+    if len(found) > len(value) and not (len(found) <= MAX_NAME_WORDS and _is_name(found)):
+        return None
+    return " ".join(_signed_words(new_text)[begins : begins + len(found)]).strip(_PUNCTUATION)
 
 
 def beginning_after_edit(old: StoredFact, new_text: str, at: datetime) -> datetime | None:
@@ -89,12 +94,6 @@ def beginning_after_edit(old: StoredFact, new_text: str, at: datetime) -> dateti
         return None
     is_beginning = old.fact.action_hint == "update" or old.true_from.date() == before[0].first
     return after[0].start(at) if is_beginning else None
-
-
-def adds_denial(old_text: str, new_text: str) -> bool:
-    """Whether `new_text` denies something and `old_text` does not."""
-    old, new = ({word.casefold() for word in _words(text)} for text in (old_text, new_text))
-    return bool(new & NEGATIONS) and not old & NEGATIONS
 
 
 def has_nothing_in_common(known: FactSnapshot, text: str, people: Iterable[str | None]) -> bool:
@@ -136,22 +135,6 @@ def _words(text: str) -> list[str]:
 
 def _folded(words: list[str]) -> list[str]:
     return [word.casefold() for word in words]
-
-
-def _changed_part(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
-    """From where to where `old` differs from `new`, and the words that `new` has there."""
-    same = [one == other for one, other in zip(old, new, strict=False)]
-    first = sum(takewhile(bool, same))
-    backwards = zip(reversed(old[first:]), reversed(new[first:]), strict=False)
-    kept = sum(takewhile(bool, (one == other for one, other in backwards)))
-    return first, len(old) - kept, new[first : len(new) - kept]
-
-
-def _may_be_value(words: list[str], old_value: list[str]) -> bool:
-    """Whether words may take the place of a value: no more than it has, or a name, and no negation."""
-    if not words or any(word.casefold() in NEGATIONS for word in words):
-        return False
-    return len(words) <= len(old_value) or (len(words) <= MAX_NAME_WORDS and _is_name(words))
 
 
 def _is_name(words: list[str]) -> bool:
@@ -211,12 +194,14 @@ def correct(
 def reject_ends(
     context: CommandContext, corrected: FactCorrected, old: StoredFact, challengers: StoredFacts
 ) -> Iterable[PendingRejected]:
-    """The held ends of the value that a correction has taken back are rejected: nothing is left for them to end."""
+    """The held ends and details of the value that a correction has taken back are rejected: nothing is left of it."""
     if same_value(corrected.fact, old.fact):
         return
-    ends = [known for known in challengers.values() if tells_end_of(known.fact, old.fact)]
-    for ordinal, known in enumerate(ends, corrected.ordinal + 1):
-        decision = context.decision("human", "corrected the value that it would end", [known])
+    of_value = [
+        known for known in challengers.values() if known.fact.key == old.fact.key and same_value(known.fact, old.fact)
+    ]
+    for ordinal, known in enumerate(of_value, corrected.ordinal + 1):
+        decision = context.decision("human", "corrected the value that it is about", [known])
         yield PendingRejected(**context.event_fields(ordinal, decision), target=known.fact_id)
 
 
@@ -231,7 +216,10 @@ def resolve(
 
     These are the facts that the model was asked about, not all that were near.
     """
-    raise_for_faults([unresolved_fault(context, payload.fact_id, facts)])
+    raise_for_faults([open_fault(context, payload.fact_id, facts)])
+    if not facts[payload.fact_id].state.unresolved:
+        detail = f"{payload.fact_id} is not unresolved: there is nothing to settle"
+        raise CommandRefusedError("not_unresolved", detail)
     raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.targets)
     wanted = dict.fromkeys(
         payload.targets or (fact_id for fact_id in default_targets if is_open(context, fact_id, facts))
@@ -243,7 +231,25 @@ def resolve(
         detail = f"no fact that {payload.fact_id} is known to stand beside is open: name targets, or use keep_both"
         raise CommandRefusedError("invalid_command", detail)
     if payload.action == "merge":
-        return (_facts_merged(context, parents, embedded_texts[0]),)
+        if not fill_one_slot(parent.fact for parent in parents):
+            filled = ", ".join(f"{parent.fact_id} {parent.fact.key or 'without a key'}" for parent in parents)
+            detail = f"one fact holds one key and value ({filled}): use keep_both, or correct one of them first"
+            raise CommandRefusedError("invalid_command", detail)
+        if len({parent.fact.valid_until for parent in parents}) > 1:
+            terms = ", ".join(f"{parent.fact_id} {parent.fact.valid_until or 'without an end'}" for parent in parents)
+            detail = f"they hold until different times ({terms}): use replace, contradict or keep_both"
+            raise CommandRefusedError("invalid_command", detail)
+        edit = Edit(fact_id=payload.fact_id, text=embedded_texts[0].fact.text, value=parents[0].fact.value or "")
+        version = _new_version(context, 0, parents[0], edit, embedded_texts[0])
+        fact = merged(version, list(map(candidate_of, parents)))
+        return (
+            FactsMerged(
+                **context.event_fields(0, context.decision("human", "resolved it: merge", parents)),
+                targets=tuple(parent.fact_id for parent in parents),
+                statement=Statement(text=fact.text, excerpt=fact.text),
+                fact=fact,
+            ),
+        )
     ended_at = max(stored.true_from for stored in parents) if payload.action == "replace" else None
     event = ConflictResolved(
         **context.event_fields(0, context.decision("human", f"resolved it: {payload.action}", parents)),
@@ -287,7 +293,8 @@ def _new_version(
     until = term if term is None or true_from < term else None
     timed: dict[str, Any] = {"valid_until": until}
     timed |= {"event_time": begins} if since or begins else {}
-    denial = {"action_hint": "retract"} if adds_denial(old.fact.text, edit.text) else {}
+    denied, denies = ({*_folded(_words(text))} & NEGATIONS for text in (old.fact.text, edit.text))
+    denial = {"action_hint": "retract"} if denies and not denied else {}
     return NewFact(
         **stated | changed | slot | timed | denial,
         fact_id=ids.fact_id(context.owner, context.source_id, ordinal),
@@ -298,35 +305,6 @@ def _new_version(
         metadata=dict(old.metadata if edit.metadata is None else edit.metadata) or None,
         vector=text.vector,
     )
-
-
-def _facts_merged(context: CommandContext, parents: Sequence[StoredFact], embedded_text: EmbeddedFact) -> FactsMerged:
-    """One fact with all that they have.
-
-    Raises `CommandRefusedError` where facts that hold until different times, or of several slots, would become one.
-    """
-    if not fill_one_slot(parent.fact for parent in parents):
-        filled = ", ".join(f"{parent.fact_id} {parent.fact.key or 'without a key'}" for parent in parents)
-        detail = f"one fact holds one key and value ({filled}): use keep_both, or correct one of them first"
-        raise CommandRefusedError("invalid_command", detail)
-    if len({parent.fact.valid_until for parent in parents}) > 1:
-        terms = ", ".join(f"{parent.fact_id} {parent.fact.valid_until or 'without an end'}" for parent in parents)
-        detail = f"they hold until different times ({terms}): use replace, contradict or keep_both"
-        raise CommandRefusedError("invalid_command", detail)
-    edit = Edit(fact_id=parents[0].fact_id, text=embedded_text.fact.text, value=parents[0].fact.value or "")
-    fact = merged(_new_version(context, 0, parents[0], edit, embedded_text), list(map(candidate_of, parents)))
-    return FactsMerged(
-        **context.event_fields(0, context.decision("human", "resolved it: merge", parents)),
-        targets=tuple(parent.fact_id for parent in parents),
-        statement=Statement(text=fact.text, excerpt=fact.text),
-        fact=fact,
-    )
-
-
-def facts_to_compare(payload: Import) -> tuple[Filter, ...]:
-    """Filters for the facts that an imported fact may repeat or stand beside: of its text, and of its key."""
-    of_key = ({"key": {"eq": payload.fact.key}},) if payload.fact.key else ()
-    return tuple(parse_filter(wanted) for wanted in ({"memory": {"eq": payload.fact.text}}, *of_key))
 
 
 def import_fact(
@@ -348,9 +326,18 @@ def import_fact(
         authority=given.authority,
         vector=embedded.vector,
     )
-    same = [stored for stored in known.values() if _may_be_same(stored, fact)]
-    if any(_says_no_less(stored, fact, payload.metadata) for stored in same):
-        return ()
+    same, compared = [], ("key", "value", "value_json", "subject", "event_time")
+    for stored in known.values():
+        has = {name: getattr(stored.fact, name) for name in compared} | {"speaker": stored.speaker}
+        gives = {name: getattr(fact, name) for name in has}
+        differs = any(None not in (value, gives[name]) and gives[name] != value for name, value in has.items())
+        if stored.fact.text != fact.text or differs or fact.valid_until not in (None, stored.ends_at):
+            continue
+        same.append(stored)
+        is_given = all(gives[name] in (None, has[name]) for name in ("subject", "event_time", "speaker"))
+        is_later = stored.true_from <= fact.true_from
+        if is_given and is_later and not says_more(fact, fact.authority, payload.metadata, candidate_of(stored)):
+            return ()
     less = next((stored for stored in same if stored.is_open and stored.authority != "human"), None)
     if less is not None:
         fields = context.event_fields(0, context.decision("application", "imported it: it says more", [less]))
@@ -362,28 +349,6 @@ def import_fact(
     decision = context.decision("application", "imported it", beside)
     shown = decision.model_copy(update={"shown": tuple(stored.fact_id for stored in beside)})
     return (FactAdded(**context.event_fields(0, shown), fact=fact, unresolved=bool(beside)),)
-
-
-_COMPARED: Final = ("key", "value", "value_json", "subject", "event_time")
-
-
-def _may_be_same(stored: StoredFact, fact: NewFact) -> bool:
-    """Whether a fact of the scope has the text of an imported fact, and contradicts nothing that is given of it."""
-    has = {name: getattr(stored.fact, name) for name in _COMPARED} | {"speaker": stored.speaker}
-    is_same_term = fact.valid_until in (None, stored.ends_at)
-    return (
-        stored.fact.text == fact.text
-        and is_same_term
-        and all(None in (value, getattr(fact, name)) or getattr(fact, name) == value for name, value in has.items())
-    )
-
-
-def _says_no_less(stored: StoredFact, fact: NewFact, metadata: Mapping[str, Any]) -> bool:
-    """Whether a stored fact that may be the same has everything that is given of the imported one."""
-    has = {"subject": stored.fact.subject, "event_time": stored.fact.event_time, "speaker": stored.speaker}
-    is_given = all(getattr(fact, name) in (None, value) for name, value in has.items())
-    is_earlier = fact.true_from < stored.true_from
-    return is_given and not is_earlier and not says_more(fact, fact.authority, metadata, candidate_of(stored))
 
 
 def _are_rivals(fact: NewFact, stored: StoredFact, rules: EndRules) -> bool:

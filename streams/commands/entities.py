@@ -1,24 +1,14 @@
 """Commands about entities: what each of them looks up, and the changes that it makes."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 from uuid import UUID
 
+from mnemolog.schemas import command as orders
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import (
-    AliasEntity,
-    CommandPayload,
-    Confirm,
-    EntityCommand,
-    FactIds,
-    ForgetEntity,
-    MergeEntities,
-    Reject,
-    RenameEntity,
-    SplitEntity,
-    Undo,
-)
+from mnemolog.schemas.command import EntityCommand, FactIds
 from mnemolog.schemas.entities import MAX_MOVED, Alias
 from mnemolog.schemas.entity_events import (
     AnyEntityChange,
@@ -67,49 +57,66 @@ class EntityCommandHandler:
         asked = keys_of_names([*given_names, *(one.name for one in known.values())], names)
         found = await self.entities.known_entities(command.scope, heads=asked.heads, keys=asked.keys)
         context = EntityContext(command=command, known=known, registry=EntityRegistry(found), names=names)
-        context.require(*named)
+        raise_for_faults(entity_fault(command, entity_id, known) for entity_id in named)
         match payload:
-            case RenameEntity():
-                return (_rename(context, payload),)
-            case AliasEntity():
+            case orders.RenameEntity():  # to a name that no other entity has
+                alias = context.alias(payload.name)
+                if alias.kind != "name":
+                    detail = f"{payload.name!r} is no proper name: add it with alias"
+                    raise CommandRefusedError("invalid_command", detail)
+                _refuse_taken(context, alias, payload.entity_id)
+                done = f"renamed {known[payload.entity_id].name} to {alias.text}"
+                return (context.change(EntityRenamed, done, entity_id=payload.entity_id, name=alias.text, alias=alias),)
+            case orders.AliasEntity():
                 change = _add_alias(context, payload)
                 return (change,) if change else ()
-            case MergeEntities():
-                return (_merge(context, payload),)
-            case SplitEntity():
+            case orders.MergeEntities(into=into):
+                merged = tuple(dict.fromkeys(payload.entity_ids))
+                if into in merged:
+                    raise CommandRefusedError("invalid_command", f"{into} cannot be merged into itself")
+                _refuse_merged_user(known[entity_id] for entity_id in merged)
+                names_of_merged = ", ".join(known[entity_id].name for entity_id in merged)
+                done = f"merged {names_of_merged} into {known[into].name}"
+                return (context.change(EntitiesMerged, done, merged=merged, into=into),)
+            case orders.SplitEntity():
                 naming = await self.entities.naming_facts(payload.entity_id, payload.fact_ids)
                 return (_split(context, payload, naming),)
-            case ForgetEntity():
-                return (_forget(context, payload),)
+            case orders.ForgetEntity():
+                entity = known[payload.entity_id]
+                if entity.is_user:
+                    detail = "the user cannot be forgotten: delete their facts instead"
+                    raise CommandRefusedError("invalid_command", detail)
+                return (context.change(EntityForgotten, f"forgot {entity.name}", entity_id=payload.entity_id),)
 
-    async def facts_to_delete(self, payload: CommandPayload, *, limit: int) -> list[UUID]:
-        """The facts, ended ones too, that are deleted with a forgotten entity.
-
-        Raises `CommandRefusedError` for over `limit`.
-        """
-        if not isinstance(payload, ForgetEntity) or not payload.facts:
-            return []
-        total, fact_ids = await self.entities.facts_of_entity(payload.entity_id, limit=limit)
-        if total > limit:
-            detail = f"{total} facts are more than the {limit} that one command can delete: delete some of them first"
-            raise CommandRefusedError("invalid_command", detail)
-        return fact_ids
-
-    async def settled(self, command: CommandContext, payload: Confirm | Reject) -> tuple[EntityChanges, FactIds]:
+    async def settled(
+        self, command: CommandContext, payload: orders.Confirm | orders.Reject
+    ) -> tuple[EntityChanges, FactIds]:
         """The changes for the proposed merges among the ids of a command, and the other ids, of facts."""
         found = {one.event_id: one for one in await self.entities.proposals(payload.fact_ids)}
         raise_for_faults(_proposal_fault(command, one) for one in found.values())
         proposals = [found[one] for one in dict.fromkeys(payload.fact_ids) if one in found]
-        changes: EntityChanges
-        if isinstance(payload, Reject):
-            changes = tuple(_reject_merge(command, one) for one in proposals)
-        else:
-            _refuse_merged_twice(proposals)
-            known = await self.entities.entities([one.merged for one in proposals]) if proposals else {}
-            changes = tuple(_confirm_merge(command, one, known[one.merged]) for one in proposals)
-        return changes, tuple(one for one in payload.fact_ids if one not in found)
+        left = tuple(one for one in payload.fact_ids if one not in found)
+        if isinstance(payload, orders.Reject):
+            rejections = []
+            for one in proposals:
+                decision = command.decision("human", f"said that {one.merged_name} is not {one.into_name}")
+                fields = command.event_fields(0, decision)
+                rejections.append(MergeRejected(**fields, proposal=one.event_id, named=(one.into, one.merged)))
+            return tuple(rejections), left
+        named = Counter(entity_id for one in proposals for entity_id in (one.merged, one.into))
+        if twice := [str(one.event_id) for one in proposals if max(named[one.merged], named[one.into]) > 1]:
+            detail = f"{' and '.join(twice)} are about one entity: confirm one, and look at what is left"
+            raise CommandRefusedError("invalid_command", detail)  # together they would merge three
+        known = await self.entities.entities([one.merged for one in proposals]) if proposals else {}
+        _refuse_merged_user(known.values())
+        changes = []
+        for one in proposals:
+            decision = command.decision("human", f"confirmed that {one.merged_name} is {one.into_name}")
+            fields = command.event_fields(0, decision)
+            changes.append(EntitiesMerged(**fields, merged=(one.merged,), into=one.into, proposal=one.event_id))
+        return tuple(changes), left
 
-    async def undone(self, command: CommandContext, payload: Undo) -> EntityChanges:
+    async def undone(self, command: CommandContext, payload: orders.Undo) -> EntityChanges:
         """The undo of each selected change that holds, and of each selected undo that is the latest on its change."""
         selected = await self.entities.undo_targets(command.scope, payload)
         wanted = {
@@ -143,15 +150,15 @@ def numbered(changes: EntityChanges, envelope: MatchedFacts, *, first: int) -> E
 def _entities_and_names(payload: EntityCommand) -> tuple[list[UUID], list[str]]:
     """The ids of the entities that a command names, and the names that it gives."""
     match payload:
-        case MergeEntities():
+        case orders.MergeEntities():
             return [*payload.entity_ids, payload.into], []
-        case RenameEntity():
+        case orders.RenameEntity():
             return [payload.entity_id], [payload.name]
-        case AliasEntity(moved_from=loser):
+        case orders.AliasEntity(moved_from=loser):
             return [payload.entity_id, *([] if loser is None else [loser])], [payload.name]
-        case SplitEntity():
+        case orders.SplitEntity():
             return [payload.entity_id], [payload.name, *payload.names]
-        case ForgetEntity():
+        case orders.ForgetEntity():
             return [payload.entity_id], []
 
 
@@ -183,6 +190,20 @@ def given_alias(name: str, registry: EntityRegistry, names: NameContext) -> Alia
     return Alias(text=spoken.text, kind="tie", key=f"{spoken.tie} of {owner.entity_id}")
 
 
+def entity_fault(command: CommandContext, entity_id: UUID, known: Mapping[UUID, StoredEntity]) -> Fault | None:
+    """Why a command cannot change an entity."""
+    entity = known.get(entity_id)
+    if entity is None:
+        return "unknown_entity", f"{entity_id} is not known: check the id"
+    if entity.scope != command.scope:
+        return "foreign_entity", f"{entity_id} belongs to another scope: send the command in the scope of the entity"
+    if entity.status == "merged":
+        return "merged_entity", f"{entity_id} was merged into {entity.merged_into}: name that, or undo the merge"
+    if entity.status != "active":
+        return "unknown_entity", f"{entity_id} was {entity.status}: undo that first"
+    return None
+
+
 C = TypeVar("C", bound=EntityChange)
 
 
@@ -206,25 +227,6 @@ class EntityContext:
                 return alias
         return given_alias(name, self.registry, self.names)
 
-    def fault(self, entity_id: UUID) -> Fault | None:
-        """Why an entity cannot be changed."""
-        entity = self.known.get(entity_id)
-        if entity is None:
-            return "unknown_entity", f"{entity_id} is not known: check the id"
-        if entity.scope != self.command.scope:
-            return (
-                "foreign_entity",
-                f"{entity_id} belongs to another scope: send the command in the scope of the entity",
-            )
-        if entity.status == "merged":
-            return "merged_entity", f"{entity_id} was merged into {entity.merged_into}: name that, or undo the merge"
-        if entity.status != "active":
-            return "unknown_entity", f"{entity_id} was {entity.status}: undo that first"
-        return None
-
-    def require(self, *entity_ids: UUID) -> None:
-        raise_for_faults(self.fault(entity_id) for entity_id in entity_ids)
-
     def has(self, entity_id: UUID, alias: Alias) -> bool:
         return any((one.kind, one.key) == (alias.kind, alias.key) for one in self.known[entity_id].aliases)
 
@@ -233,19 +235,7 @@ class EntityContext:
         return made(**self.command.event_fields(0, self.command.decision("human", done)), **fields)
 
 
-def _rename(context: EntityContext, payload: RenameEntity) -> EntityRenamed:
-    """Give an entity a new own name, which no other entity may have."""
-    alias = context.alias(payload.name)
-    if alias.kind != "name":
-        raise CommandRefusedError("invalid_command", f"{payload.name!r} is no proper name: add it with alias")
-    _refuse_taken(context, alias, payload.entity_id)
-    name = context.known[payload.entity_id].name
-    return context.change(
-        EntityRenamed, f"renamed {name} to {alias.text}", entity_id=payload.entity_id, name=alias.text, alias=alias
-    )
-
-
-def _add_alias(context: EntityContext, payload: AliasEntity) -> EntityAliasSet | None:
+def _add_alias(context: EntityContext, payload: orders.AliasEntity) -> EntityAliasSet | None:
     """Give an entity one more alias, taken from `moved_from` if given; None where the entity has it already."""
     alias = context.alias(payload.name, payload.moved_from)
     name, loser = context.known[payload.entity_id].name, payload.moved_from
@@ -266,37 +256,9 @@ def _add_alias(context: EntityContext, payload: AliasEntity) -> EntityAliasSet |
     )
 
 
-def _merge(context: EntityContext, payload: MergeEntities) -> EntitiesMerged:
-    """Merge entities `into` another one; the user cannot be merged."""
-    merged = tuple(dict.fromkeys(payload.entity_ids))
-    if payload.into in merged:
-        raise CommandRefusedError("invalid_command", f"{payload.into} cannot be merged into itself")
-    _refuse_merged_user(context.known[entity_id] for entity_id in merged)
-    names = ", ".join(context.known[entity_id].name for entity_id in merged)
-    done = f"merged {names} into {context.known[payload.into].name}"
-    return context.change(EntitiesMerged, done, merged=merged, into=payload.into)
-
-
 def _refuse_merged_user(merged: Iterable[StoredEntity]) -> None:
     if any(entity.is_user for entity in merged):
         raise CommandRefusedError("invalid_command", "the user is merged into nobody: merge the others into the user")
-
-
-def _confirm_merge(command: CommandContext, proposal: StoredProposal, merged: StoredEntity) -> EntitiesMerged:
-    _refuse_merged_user([merged])
-    decision = command.decision("human", f"confirmed that {proposal.merged_name} is {proposal.into_name}")
-    return EntitiesMerged(
-        **command.event_fields(0, decision),
-        merged=(proposal.merged,),
-        into=proposal.into,
-        proposal=proposal.event_id,
-    )
-
-
-def _reject_merge(command: CommandContext, proposal: StoredProposal) -> MergeRejected:
-    decision = command.decision("human", f"said that {proposal.merged_name} is not {proposal.into_name}")
-    named = (proposal.into, proposal.merged)
-    return MergeRejected(**command.event_fields(0, decision), proposal=proposal.event_id, named=named)
 
 
 def _proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault | None:
@@ -311,18 +273,7 @@ def _proposal_fault(command: CommandContext, proposal: StoredProposal) -> Fault 
     return None
 
 
-def _refuse_merged_twice(proposals: Iterable[StoredProposal]) -> None:
-    """Raise `CommandRefusedError` where two merges have an entity in common: together they would merge three."""
-    seen: dict[UUID, UUID] = {}
-    for proposal in proposals:
-        for entity_id in (proposal.merged, proposal.into):
-            other = seen.setdefault(entity_id, proposal.event_id)
-            if other != proposal.event_id:
-                detail = f"{other} and {proposal.event_id} are about one entity: confirm one, and look at what is left"
-                raise CommandRefusedError("invalid_command", detail)
-
-
-def _split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID]) -> EntitySplit:
+def _split(context: EntityContext, payload: orders.SplitEntity, naming: Collection[UUID]) -> EntitySplit:
     """Move facts and names of an entity to a new one; `naming` are these facts as far as they name the entity.
 
     Former versions of the facts are among them, and move with them.
@@ -357,13 +308,6 @@ def _split(context: EntityContext, payload: SplitEntity, naming: Collection[UUID
         names=(own, *moved.values()),
         facts=tuple(dict.fromkeys((*payload.fact_ids, *sorted(naming)))),
     )
-
-
-def _forget(context: EntityContext, payload: ForgetEntity) -> EntityForgotten:
-    entity = context.known[payload.entity_id]
-    if entity.is_user:
-        raise CommandRefusedError("invalid_command", "the user cannot be forgotten: delete their facts instead")
-    return context.change(EntityForgotten, f"forgot {entity.name}", entity_id=payload.entity_id)
 
 
 def _refuse_taken(context: EntityContext, alias: Alias, *but: UUID) -> None:

@@ -6,37 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 from uuid import UUID
 
-from mnemolog.schemas.command import (
-    MAX_ITEMS,
-    AliasEntity,
-    Command,
-    CommandPayload,
-    Confirm,
-    Correct,
-    Delete,
-    DeleteAll,
-    EndSession,
-    Expire,
-    Feedback,
-    ForgetEntity,
-    Import,
-    MergeEntities,
-    Promote,
-    Reject,
-    RenameEntity,
-    Resolve,
-    SetPolicy,
-    SplitEntity,
-    SummariseEntity,
-    Undo,
-    Update,
-    named_facts,
-)
-from mnemolog.schemas.entity_events import EntityChange
+from mnemolog.schemas import command as orders
+from mnemolog.schemas.command import MAX_ITEMS, Command, CommandPayload, named_facts
 from mnemolog.schemas.envelopes import MatchedFacts
-from mnemolog.schemas.events import DecisionUndone, MemoryEvent
-from mnemolog.schemas.facts import EmbeddedFact
-from mnemolog.schemas.filters import EVERYTHING
+from mnemolog.schemas.events import DecisionUndone
+from mnemolog.schemas.facts import Candidate
+from mnemolog.schemas.filters import EVERYTHING, parse_filter
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.schemas.stored import StoredFact
@@ -47,10 +22,9 @@ from mnemolog.streams.commands.context import (
     Events,
     StoredFacts,
 )
-from mnemolog.streams.commands.edits import facts_to_compare, import_fact
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
 from mnemolog.streams.commands.identity import follow_changes, heed_subjects
-from mnemolog.streams.ends import EndRules, Value, mark_unresolved, move_ends
+from mnemolog.streams.ends import EndRules, mark_unresolved, move_ends
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.subjects import cases_of_one_entity
 from mnemolog.streams.text.differences import USER_WORDS
@@ -131,26 +105,31 @@ class CommandHandler:
                 user_names=tuple(await self.facts.user_names(context.scope, USER_WORDS)),
             )
             changes: EntityChanges = ()
-            if isinstance(payload, Confirm | Reject):
+            if isinstance(payload, orders.Confirm | orders.Reject):
                 changes, fact_ids = await self.entities.settled(context, payload)
                 payload = payload.model_copy(update={"fact_ids": fact_ids})
-            elif isinstance(payload, Undo):
+            elif isinstance(payload, orders.Undo):
                 changes = await self.entities.undone(context, payload)
             elif isinstance(payload, ENTITY_COMMANDS):
                 changes = await self.entities.changes(context, payload, end_rules.user_names)
             made = await self._command_events(context, payload, envelope, end_rules, undoes=bool(changes))
-            if isinstance(payload, DeleteAll):
+            if isinstance(payload, orders.DeleteAll):
                 end_rules = replace(end_rules, stays_ended=await self._is_selected(payload, made))
-            elif isinstance(payload, Undo):
+            elif isinstance(payload, orders.Undo):
                 end_rules = replace(end_rules, stays_ended=await self._is_left_ended(context, made))
             made, end_rules = await follow_changes(
                 context, changes, made, end_rules, facts=self.facts, entities=self.entities.entities
             )
             events = await mark_unresolved(await move_ends(made, self.facts, end_rules), self.facts, end_rules)
-            self._check_size(envelope, (*events, *changes))
+            size = len(envelope.model_dump_json(exclude={"facts"}).encode())
+            size += sum(len(event.model_dump_json().encode()) + 1 for event in (*events, *changes))
+            if size > self.max_commit_bytes:
+                detail = f"its events take {size} bytes, and one commit {self.max_commit_bytes}"
+                detail += ": give it fewer items, or a narrower selection"
+                return CommandResult(outcome="rejected", reason="invalid_command", detail=detail)
         except CommandRefusedError as refusal:
             return CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
-        selects = isinstance(payload, DeleteAll) and (
+        selects = isinstance(payload, orders.DeleteAll) and (
             payload.key or payload.category or (payload.filters or EVERYTHING) != EVERYTHING
         )
         if selects and not events:
@@ -171,45 +150,61 @@ class CommandHandler:
         """What the command does to facts; an undo that `undoes` changes of entities need not undo any fact's event."""
         named, texts = named_facts(payload), envelope.facts
         match payload:
-            case Undo():
+            case orders.Undo():
                 events = await self._undo(context, payload, may_be_none=undoes)
-            case RenameEntity() | AliasEntity() | MergeEntities() | SplitEntity() | ForgetEntity():
-                fact_ids = await self.entities.facts_to_delete(payload, limit=MAX_FACTS)
+            case orders.ForgetEntity(facts=True):  # with those that have ended
+                total, fact_ids = await self.entities.entities.facts_of_entity(payload.entity_id, limit=MAX_FACTS)
+                if total > MAX_FACTS:
+                    detail = f"{total} facts are more than the {MAX_FACTS} that one command can delete"
+                    raise CommandRefusedError("invalid_command", f"{detail}: delete some of them first")
                 facts = await self.facts.facts(fact_ids) if len(fact_ids) <= MAX_ITEMS else {}
                 events = status_changes.delete_all(context, fact_ids, facts)
-            case DeleteAll():
+            case orders.DeleteAll():
                 events = await self._delete_all(context, payload)
-            case Import():
-                events = await self._import(context, payload, envelope.facts[0], rules)
-            case Promote() | SummariseEntity():
+            case orders.Import():
+                near: dict[UUID, None] = {}
+                of_key = ({"key": {"eq": payload.fact.key}},) if payload.fact.key else ()
+                for wanted in ({"memory": {"eq": payload.fact.text}}, *of_key):  # apart: a key may have many facts
+                    found = await self.facts.scope_facts(
+                        context.scope,
+                        key=None,
+                        category=None,
+                        wanted=parse_filter(wanted),
+                        at=context.now,
+                        limit=MAX_ITEMS,
+                    )
+                    near |= dict.fromkeys(found.fact_ids)
+                known = await self.facts.facts(tuple(near))
+                events = edits.import_fact(context, payload, envelope.facts[0], known, rules)
+            case orders.Promote() | orders.SummariseEntity():
                 raise AssertionError("promotions and summaries are decided elsewhere, with a model")
-            case Feedback() | EndSession():
-                events = ()  # the commit says it all
-            case SetPolicy():
+            case orders.SetPolicy():
                 events = status_changes.set_policy(context, payload)
-            case Resolve():
+            case orders.Resolve():
                 beside = () if payload.targets else await self.facts.conflicting_fact_ids(payload.fact_id)
                 facts = await self.facts.facts([*named, *beside])
                 events = edits.resolve(context, payload, facts, beside, texts)
-            case Confirm():
+            case orders.Confirm():
                 cases = await cases_of_one_entity(await self.facts.pending_cases(named), self.facts.subjects_of)
                 challenged = [target for case in cases.values() for target in case.targets]
                 events = status_changes.confirm(context, payload, await self.facts.facts([*named, *challenged]), cases)
-            case Update():
+            case orders.Update():
                 events = edits.update(context, payload, await self.facts.current_facts(named), texts)
-            case Correct():
+            case orders.Correct():
                 facts = await self.facts.current_facts(named)
                 (corrected,) = edits.correct(context, payload, facts, texts)
                 challengers = await self.facts.challenges(context.scope, [corrected.target])
                 waiting = await self.facts.facts(list(challengers)) if challengers else {}
                 old = facts[payload.edit.fact_id]
                 events = (corrected, *edits.reject_ends(context, corrected, old, waiting))
-            case Delete():
+            case orders.Delete():
                 events = status_changes.delete(context, payload, await self._versions_since(named))
-            case Reject():
+            case orders.Reject():
                 events = status_changes.reject(context, payload, await self.facts.facts(named))
-            case Expire():
+            case orders.Expire():
                 events = status_changes.expire(context, payload, await self.facts.facts(named))
+            case _:
+                events = ()  # of entities, feedback, the end of a session: the commit says it all
         return events
 
     async def _versions_since(self, fact_ids: Sequence[UUID]) -> StoredFacts:
@@ -222,7 +217,7 @@ class CommandHandler:
             fact_ids = [fact_id for fact_id in later if fact_id is not None and fact_id not in found]
         return found
 
-    async def _delete_all(self, context: CommandContext, payload: DeleteAll) -> Events:
+    async def _delete_all(self, context: CommandContext, payload: orders.DeleteAll) -> Events:
         found = await self.facts.scope_facts(
             context.scope,
             key=payload.key,
@@ -239,18 +234,7 @@ class CommandHandler:
         facts = await self.facts.facts(found.fact_ids) if len(found.fact_ids) <= MAX_ITEMS else {}
         return status_changes.delete_all(context, found.fact_ids, facts)
 
-    async def _import(
-        self, context: CommandContext, payload: Import, embedded: EmbeddedFact, rules: EndRules
-    ) -> Events:
-        known: dict[UUID, None] = {}
-        for wanted in facts_to_compare(payload):  # one after the other: a key may have many facts
-            found = await self.facts.scope_facts(
-                context.scope, key=None, category=None, wanted=wanted, at=context.now, limit=MAX_ITEMS
-            )
-            known |= dict.fromkeys(found.fact_ids)
-        return import_fact(context, payload, embedded, await self.facts.facts(tuple(known)), rules)
-
-    async def _undo(self, context: CommandContext, payload: Undo, *, may_be_none: bool) -> Events:
+    async def _undo(self, context: CommandContext, payload: orders.Undo, *, may_be_none: bool) -> Events:
         try:
             selected = await self.facts.undo_targets(context.scope, payload, limit=MAX_FACTS + 1)
             decisions = undo.undoable_events(selected)
@@ -273,20 +257,20 @@ class CommandHandler:
                 return await heed_subjects(undo.undo(context, events, history), self.facts)
             events = [*events, *later]
 
-    async def _is_selected(self, payload: DeleteAll, made: Events) -> Callable[[Value], bool]:
+    async def _is_selected(self, payload: orders.DeleteAll, made: Events) -> Callable[[Candidate], bool]:
         """Whether "delete all" selects an ended fact: then its deletions do not open the fact again."""
         wanted, passed = payload.filters, frozenset[UUID]()
         if wanted is not None:
             deleted = [fact_id for event in made for fact_id in event.disbelieved_ids]
             ended = [known.fact_id for known in await self.facts.ended_facts(deleted)]
             passed = frozenset(await self.facts.passing_facts(ended, wanted))
-        return lambda value: (
-            payload.key in (None, value.fact.key)
-            and payload.category in (None, *value.fact.categories)
-            and (wanted is None or value.fact_id in passed)
+        return lambda known: (
+            payload.key in (None, known.key)
+            and payload.category in (None, *known.categories)
+            and (wanted is None or known.fact_id in passed)
         )
 
-    async def _is_left_ended(self, context: CommandContext, made: Events) -> Callable[[Value], bool]:
+    async def _is_left_ended(self, context: CommandContext, made: Events) -> Callable[[Candidate], bool]:
         """Whether a decision that an undo puts back in effect had left an ended fact ended: so it does now."""
         again = {one.reinstated: one for one in made if isinstance(one, DecisionUndone) and one.reinstated}
         originals = await self.facts.events(list(again)) if again else ()
@@ -299,12 +283,4 @@ class CommandHandler:
             for fact_id in event.affected_fact_ids & ended.keys()
             if event.position > since[ended[fact_id]]
         }
-        return lambda value: value.fact_id in ended and value.fact_id not in moved
-
-    def _check_size(self, envelope: MatchedFacts, events: Sequence[MemoryEvent | EntityChange]) -> None:
-        """Raise `CommandRefusedError` for a command whose commit the log would not take."""
-        size = len(envelope.model_dump_json(exclude={"facts"}).encode())
-        size += sum(len(event.model_dump_json().encode()) + 1 for event in events)
-        if size > self.max_commit_bytes:
-            detail = f"its events take {size} bytes, and one commit {self.max_commit_bytes}"
-            raise CommandRefusedError("invalid_command", f"{detail}: give it fewer items, or a narrower selection")
+        return lambda known: known.fact_id in ended and known.fact_id not in moved

@@ -83,7 +83,13 @@ def consequences(change: SubjectChange, rules: EndRules) -> Consequences:
         for fact_id, known in change.facts.items()
         if (ender := known.state.superseded_by) is not None and change.parts(fact_id, ender)
     }
-    ended = {fact_id: ender for fact_id, ender in parted.items() if _was_true(change.facts[fact_id].state)}
+    ended = {
+        fact_id: ender
+        for fact_id, ender in parted.items()
+        if (was := change.facts[fact_id].state).believed_to is None
+        and was.true_to is not None
+        and was.status in {*ENDED_STATUSES, "active"}
+    }
     states = {
         fact_id: state
         for fact_id in change.facts
@@ -109,10 +115,6 @@ def consequences(change: SubjectChange, rules: EndRules) -> Consequences:
         for fact_id, beside in rivals.items()
     ]
     return Consequences(parted=ended, states=states, marks=marks)
-
-
-def _was_true(state: FactState) -> bool:
-    return state.believed_to is None and state.true_to is not None and state.status in {*ENDED_STATUSES, "active"}
 
 
 def _state_before(fact_id: UUID, change: SubjectChange, *, is_parted: bool) -> FactState | None:
@@ -149,7 +151,14 @@ def _rivals(change: SubjectChange, now: Mapping[UUID, FactState], rules: EndRule
     ]
     for _, found in groupby(sorted(lasting, key=slot), key=slot):
         values = sorted(found, key=lambda known: (known.true_from, known.fact_id))
-        decisive = {known.fact_id for known in values if _may_decide(known, rules)}
+        # The only value of its key, or an end; a key of many values has thousands that are neither.
+        decisive = {
+            known.fact_id
+            for known in values
+            if known.fact.single_valued
+            or known.fact.action_hint == "retract"
+            or rules.policy.is_single_valued(known.fact.key)
+        }
         for place, later in enumerate(values) if decisive else ():
             rivals = [
                 known.fact_id
@@ -160,12 +169,6 @@ def _rivals(change: SubjectChange, now: Mapping[UUID, FactState], rules: EndRule
             ]
             if rivals:
                 yield later.fact_id, rivals
-
-
-def _may_decide(known: StoredFact, rules: EndRules) -> bool:
-    """Whether a fact may be the only value of its key, or end one; a key of many values has thousands that are not."""
-    fact = known.fact
-    return fact.single_valued or fact.action_hint == "retract" or rules.policy.is_single_valued(fact.key)
 
 
 def _differ(later: StoredFact, earlier: StoredFact, rules: EndRules) -> bool:

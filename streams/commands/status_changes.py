@@ -23,7 +23,6 @@ from mnemolog.streams.commands.context import (
     StoredFacts,
     is_open,
     open_fault,
-    pending_fault,
     raise_for_faults,
 )
 from mnemolog.streams.ends import has_ended
@@ -105,8 +104,11 @@ def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases
 
 
 def reject(context: CommandContext, payload: Reject, facts: StoredFacts) -> Events:
-    """Pending facts are rejected."""
-    raise_for_faults(pending_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
+    raise_for_faults(open_fault(context, fact_id, facts) for fact_id in payload.fact_ids)
+    active = (fact_id for fact_id in payload.fact_ids if facts[fact_id].state.status != "pending_confirmation")
+    raise_for_faults(
+        ("not_pending", f"{fact_id} is active, not pending: delete it, or undo what added it") for fact_id in active
+    )
     return tuple(
         PendingRejected(
             **context.event_fields(ordinal, context.decision("human", "rejected it", [facts[fact_id]])), target=fact_id
@@ -116,7 +118,6 @@ def reject(context: CommandContext, payload: Reject, facts: StoredFacts) -> Even
 
 
 def set_policy(context: CommandContext, payload: SetPolicy) -> Events:
-    """The policy replaces the one of its level."""
     whole = tenant_scope(context.scope.tenant)
     if payload.level == "tenant" and context.scope != whole:
         detail = f"a policy of a whole tenant is set in the scope of its agent {whole.agent_id}, without a user"

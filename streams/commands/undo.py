@@ -6,7 +6,6 @@ whatever came later. The rest of the state (status, ends, beliefs) can be restor
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import Final
 from uuid import UUID
@@ -38,12 +37,7 @@ class FactChange:
 
     @property
     def changes_state(self) -> bool:
-        """Whether it changed more than mentions."""
         return self.before.model_dump(exclude=_MENTION_FIELDS) != self.after.model_dump(exclude=_MENTION_FIELDS)
-
-    @property
-    def closes_fact(self) -> bool:
-        return self.changes_state and self.after.status not in OPEN_STATUSES
 
     @property
     def is_mention(self) -> bool:
@@ -58,7 +52,11 @@ def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventH
     plan = UndoPlan(history)
     later = plan.dependent_events(events)
     if later:
-        listed = "; ".join(map(_describe, later[:MAX_LISTED_EVENTS]))
+        listed = "; ".join(
+            f"{event.event_id} {event.event} of {event.source_id}"
+            + (f' "{event.statement_text[:MAX_QUOTED_CHARACTERS]}"' if event.statement_text else "")
+            for event in later[:MAX_LISTED_EVENTS]
+        )
         more = f"; and {len(later) - MAX_LISTED_EVENTS} more" if later[MAX_LISTED_EVENTS:] else ""
         number = "1 later event depends" if len(later) == 1 else f"{len(later)} later events depend"
         raise CommandRefusedError(
@@ -147,18 +145,27 @@ class UndoPlan:
         """What becomes of the facts that the event added or changed."""
         (self._in_effect.discard if event.enables else self._in_effect.add)(event.original.event_id)
         self._reverted.add(event.event_id)
-        return tuple(self._reversal(fact_id, event) for fact_id in sorted(event.affected_fact_ids))
+        reversals = []
+        for fact_id in sorted(event.affected_fact_ids):
+            now = self._states[fact_id]
+            before = None if fact_id == event.new_fact_id else self._restored(fact_id, event, now)
+            self._states[fact_id] = before or now.model_copy(update={"status": "undone"})
+            reversals.append(Reversal(fact_id=fact_id, now=now.status, before=before))
+        return tuple(reversals)
 
     def _depends_on(self, later: LoggedEvent, event: LoggedEvent, fact_id: UUID) -> bool:
-        if later.position <= event.position or not later.is_latest or self._has_no_net_effect(later, event):
+        # What is restored is held against the entities that hold now, so that nothing depends on `subjects_changed`.
+        if later.position <= event.position or not later.is_latest or later.event == "subjects_changed":
             return False
-        if later.event == "subjects_changed":  # what is restored is held against the entities that hold now
+        turned = [one for one in self._events_by_original[later.original.event_id] if one.position < event.position]
+        if later.enables == (turned[-1].enables if turned else False):  # as it was when `event` came
             return False
         change, more = self._changes.get((event.event_id, fact_id)), self._changes.get((later.event_id, fact_id))
         if (
             not event.enables
             and more is not None
-            and more.closes_fact
+            and more.changes_state
+            and more.after.status not in OPEN_STATUSES
             and later.original.position < event.original.position
         ):
             return True
@@ -170,61 +177,44 @@ class UndoPlan:
         closes = brought or change is None or change.before.status not in OPEN_STATUSES
         return more.changes_state or (closes and later.enables)
 
-    def _has_no_net_effect(self, later: LoggedEvent, event: LoggedEvent) -> bool:
-        """Whether the original decision of `later` is in effect, or not, as it was when `event` came."""
-        turned = [
-            turn.enables for turn in self._events_by_original[later.original.event_id] if turn.position < event.position
-        ]
-        return later.enables == (turned[-1] if turned else False)
-
-    def _reversal(self, fact_id: UUID, event: LoggedEvent) -> Reversal:
-        now = self._states[fact_id]
-        before = None if fact_id == event.new_fact_id else self._restored(fact_id, event, now)
-        self._states[fact_id] = before or now.model_copy(update={"status": "undone"})
-        return Reversal(fact_id=fact_id, now=now.status, before=before)
-
     def _restored(self, fact_id: UUID, event: LoggedEvent, now: FactState) -> FactState:
-        change = self._changes[event.event_id, fact_id]
-        state = change.before if change.changes_state else now
-        if _mention_state(now) == _mention_state(change.after) and not self._was_mentioned_since(fact_id, event):
-            return state.model_copy(update=_mention_state(change.before))
-        return state.model_copy(
-            update={
-                "mention_count": max(0, now.mention_count - change.after.mention_count + change.before.mention_count),
-                "confidence": _confidence_without(now.confidence, change),
-                "last_confirmed_at": self._last_mention(fact_id),
-            }
-        )
+        """The state without what the event changed.
 
-    def _was_mentioned_since(self, fact_id: UUID, event: LoggedEvent) -> bool:
-        """Whether a later event that this plan has not reverted changed the mentions: their sum may be as before."""
-        return any(
+        Mentions come back as they were, unless a later event that is not reverted changed them: their sum may be as
+        before. Else the doubt that this one took away comes back, and the last mention is the last one in effect.
+        """
+        change = self._changes[event.event_id, fact_id]
+        before, after = change.before, change.after
+        state = before if change.changes_state else now
+        was_mentioned_since = any(
             self._changes[later.event_id, fact_id].is_mention
             for later in self._events_by_fact[fact_id]
             if later.position > event.position
             and later.event_id not in self._reverted
             and (later.event_id, fact_id) in self._changes
         )
-
-    def _last_mention(self, fact_id: UUID) -> datetime | None:
-        """When the fact was last mentioned, by events in effect."""
-        states = self._history.former_states.get(fact_id, ())
+        if _mention_state(now) == _mention_state(after) and not was_mentioned_since:
+            return state.model_copy(update=_mention_state(before))
+        confidence = now.confidence
+        if after.confidence not in (before.confidence, 1):
+            doubt = (1 - confidence) * (1 - before.confidence) / (1 - after.confidence)
+            confidence = min(1.0, max(0.0, 1 - doubt))
         mentions = (
-            self._events[state.event_id].occurred_at
-            for state in states
-            if state.event_id in self._in_effect and self._changes[state.event_id, fact_id].is_mention
+            self._events[former.event_id].occurred_at
+            for former in self._history.former_states.get(fact_id, ())
+            if former.event_id in self._in_effect and self._changes[former.event_id, fact_id].is_mention
         )
-        return max(mentions, default=None)
+        return state.model_copy(
+            update={
+                "mention_count": max(0, now.mention_count - after.mention_count + before.mention_count),
+                "confidence": confidence,
+                "last_confirmed_at": max(mentions, default=None),
+            }
+        )
 
 
 def affected_facts(event: LoggedEvent) -> frozenset[UUID]:
-    """The facts that undoing an event has to look at."""
     return event.affected_fact_ids if event.enables else event.affected_fact_ids | event.named_fact_ids
-
-
-def _describe(event: LoggedEvent) -> str:
-    said = f' "{event.statement_text[:MAX_QUOTED_CHARACTERS]}"' if event.statement_text else ""
-    return f"{event.event_id} {event.event} of {event.source_id}{said}"
 
 
 def in_log_order(events: Iterable[LoggedEvent]) -> list[LoggedEvent]:
@@ -243,11 +233,3 @@ def _changes(history: EventHistory) -> dict[tuple[UUID, UUID], FactChange]:
 
 def _mention_state(state: FactState) -> dict[str, object]:
     return state.model_dump(include=_MENTION_FIELDS)
-
-
-def _confidence_without(confidence: float, change: FactChange) -> float:
-    """The confidence without the change: the doubt that it took away comes back, whatever changed since."""
-    before, after = change.before.confidence, change.after.confidence
-    if after in (before, 1):
-        return confidence
-    return min(1.0, max(0.0, 1 - (1 - confidence) * (1 - before) / (1 - after)))

@@ -1,7 +1,6 @@
 """Finds the names of known entities in a text that neither a model nor the rules have read for names."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -17,18 +16,6 @@ MAX_WORDS: Final = 200
 MAX_LOOKED_UP: Final = 2000
 """Name heads, and names, that are looked up for all texts of a source."""
 _MAX_NAME_WORDS: Final = 3
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _TextName:
-    """A name in a text, and its place there."""
-
-    start: int
-    end: int
-    name: str
-
-    def overlaps(self, other: "_TextName") -> bool:
-        return self.start < other.end and other.start < self.end
 
 
 def text_keys(texts: Iterable[str]) -> LookupKeys:
@@ -54,17 +41,17 @@ def known_names_in(
     A name within a longer name, or within a `taken` name, does not count.
     """
     said = words_key(text)
-    claimed = [place for name in taken for place in _places(name, said)]
+    claimed = [(start, end) for name in taken for start, end in _places(name, said)]
     names = {bare_name(alias) for entity in registry for alias in entity.aliases if alias.kind == "name"}
     long_enough = (name for name in names if sum(map(str.isalpha, name)) >= MIN_LETTERS)
-    places = {place for name in long_enough for place in _places(name, said)}
-    for place in sorted(places, key=lambda one: (one.start - one.end, one)):  # the longest first
-        if any(place.overlaps(other) for other in claimed):
+    places = [(start - end, start, end, name) for name in long_enough for start, end in _places(name, said)]
+    for _, start, end, name in sorted(places):  # the longest first
+        if any(start < other_end and other < end for other, other_end in claimed):
             continue
-        claimed.append(place)
-        found = find_entity(AskedName(SpokenName(text=place.name, name=place.name), "other"), registry)
+        claimed.append((start, end))
+        found = find_entity(AskedName(SpokenName(text=name, name=name), "other"), registry)
         if found.entity is not None and not found.entity.keys("user"):
-            yield place.name, found
+            yield name, found
 
 
 def aliases_in_text(entity: KnownEntity, text: str) -> list[Alias]:
@@ -83,6 +70,7 @@ def bare_name(alias: Alias) -> str:
     return alias.text.replace(spoken.name, "").strip(" ,") or alias.text
 
 
-def _places(name: str, said: str) -> Iterator[_TextName]:
+def _places(name: str, said: str) -> Iterator[tuple[int, int]]:
+    """Where a name begins and ends in a text."""
     if words := words_key(name):
-        yield from (_TextName(start, start + len(words), name) for start in whole_words(words, said))
+        yield from ((start, start + len(words)) for start in whole_words(words, said))

@@ -1,12 +1,13 @@
 """Looks up the entities that the facts of a source may name, and makes the events that link the facts to them."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import Update
+from mnemolog.schemas.command import Promote, Update
 from mnemolog.schemas.entities import MAX_UNLINKED, Alias, UnlinkedName
 from mnemolog.schemas.entity_events import (
     AnyEntityEvent,
@@ -21,26 +22,22 @@ from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.provenance import DecidedBy, Decision, answered_by
-from mnemolog.schemas.stored import LinkedFact
 from mnemolog.streams.entities.known_names import text_keys
 from mnemolog.streams.entities.links import (
     FactLinks,
     FactLinksBuilder,
     TurnEntities,
-    repeated_fact_ids,
+    said_again,
     source_ids,
     sources_of,
-    subject_link,
+    subject_of_sources,
 )
 from mnemolog.streams.entities.names import read_name
 from mnemolog.streams.entities.questions import SHOWN_FACTS, DoubtfulNames, as_shown, doubtful_names, without_decided
 from mnemolog.streams.entities.resolver import (
-    NO_KEYS,
-    LookupKeys,
     NameContext,
     NameVectors,
     ProposedMerge,
-    keys_of_names,
     lookup_keys,
     named_entities,
 )
@@ -62,19 +59,28 @@ class EntityLinker:
     name_twin: float
 
     async def find(
-        self, envelope: MatchedFacts, facts: Sequence[ExtractedFact], besides: LookupKeys = NO_KEYS
+        self, envelope: MatchedFacts, facts: Sequence[ExtractedFact], texts: Iterable[str] = ()
     ) -> TurnEntities | None:
-        """The entities that `facts` of this source name, looked up by their names and the keys `besides`.
+        """The entities that `facts` of this source name, looked up by their names and by the words of `texts`.
 
-        None for a source without scope, and for one without facts and keys.
+        None for a source without scope, and for one without facts and texts.
         """
-        if envelope.scope is None or not (facts or besides.heads):
+        words = text_keys((*texts, *(fact.text for fact in facts if not envelope.infer)))
+        if envelope.scope is None or not (facts or words.heads):
             return None
-        context = _context(envelope)
-        asked = lookup_keys(facts, context) | besides
-        if not envelope.infer:
-            asked |= text_keys(fact.text for fact in facts)
-        vectors = NameVectors.of(envelope.name_vectors, self.name_twin)
+        reader = next((step for step in envelope.steps if step.stage == "extract"), None)
+        context = NameContext(
+            owner=envelope.owner,
+            source_id=envelope.id_source,
+            speaker=envelope.speaker,
+            user_names=envelope.user_names,
+            model=reader.model if reader else None,
+            prompt_version=reader.prompt_version if reader else None,
+            tells_ties=not isinstance(envelope.order, Promote),
+        )
+        asked = lookup_keys(facts, context) | words
+        named = envelope.name_vectors if self.name_twin else ()
+        vectors = NameVectors({one.key: one.vector for one in named}, self.name_twin)
         known = await self.entities.known_entities(
             envelope.scope,
             heads=asked.heads,
@@ -86,25 +92,23 @@ class EntityLinker:
         )
         return TurnEntities.of_facts(facts, known, context, vectors)
 
-    async def find_promoted(self, turn: MatchedFacts) -> TurnEntities | None:
-        """The entities of the promoted facts of a turn, by all names of the entities in their originals."""
+    async def find_promoted(self, turn: MatchedFacts) -> tuple[MatchedFacts, TurnEntities | None]:
+        """The promoted facts of a turn with the names that their originals know, and the entities of these names."""
         origins = [one.original.promoted_from.fact_id for one in turn.facts if one.original is not None]
         originals = await self.facts.linked_facts(origins)
-        entities = (entity for original in originals.values() for entity in original.entities.values())
-        names = keys_of_names((alias.text for entity in entities for alias in entity.aliases), _context(turn))
-        facts = [(one.fact, originals.get(fact_id)) for one, fact_id in zip(turn.facts, origins, strict=True)]
-        unread = [fact for fact, original in facts if not (original and subject_link(fact, [original]))]
-        found = await self.find(turn, unread, text_keys(fact.text for fact, _ in facts) | names)
-        if found is not None:
-            for fact, original in facts:
-                if original is not None:
-                    found.add_promoted(fact, original)
-        return found
+        facts = [
+            said_again(one.fact, originals[fact_id]) if fact_id in originals else one.fact
+            for one, fact_id in zip(turn.facts, origins, strict=True)
+        ]
+        named = [one.model_copy(update={"fact": fact}) for one, fact in zip(turn.facts, facts, strict=True)]
+        turn = turn.model_copy(update={"facts": tuple(named)})
+        return turn, await self.find(turn, facts, [fact.text for fact in facts])
 
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
         """The names of a source that a model is asked about; None where no name is in doubt."""
         names = doubtful_names(found)
-        pairs = {pair for name in names for pair in name.pairs}
+        possible = ((*(one.entity_id for one in name.twins), *name.tied) for name in names)
+        pairs = {pair for meant in possible for pair in combinations(meant, 2)}
         names = without_decided(names, await self.entities.decided_pairs(pairs) if pairs else ())
         if not names:
             return None
@@ -113,69 +117,46 @@ class EntityLinker:
         known_facts = {entity_id: one.facts for entity_id, one in shown.items()}
         return DoubtfulNames(found=found, names=as_shown(names, shown), known_facts=known_facts)
 
-    async def events_of_turn(
-        self, envelope: MatchedFacts, found: TurnEntities | None, events: Sequence[MemoryEvent]
+    async def events_of(
+        self, envelope: MatchedFacts, events: Sequence[MemoryEvent], found: TurnEntities | None
     ) -> tuple[AnyEntityEvent, ...]:
-        """The entity events of a turn, whose names mean the `found` entities."""
-        if found is None:
-            return ()
-        sources = await self._sources(events, is_edit=False, repeated=repeated_fact_ids(found, events))
-        links = FactLinksBuilder(found, sources, reads_texts=not envelope.infer).build(events)
-        await self._drop_decided_merges(found)
-        return entity_events(found, events, links)
+        """The entity events of a turn or a command, whose names mean the `found` entities.
 
-    async def events_of_command(
-        self, envelope: MatchedFacts, events: Sequence[MemoryEvent], found: TurnEntities | None = None
-    ) -> tuple[AnyEntityEvent, ...]:
-        """The entity events of a command, for the new facts that it makes; `found` are those of a promotion."""
+        Without these, the names of the new facts that a command makes are looked up. A merge that was proposed before,
+        or that a person has rejected, is not proposed again.
+        """
+        is_command, is_edit = envelope.source_kind == "command", isinstance(envelope.order, Update)
+        fact_ids = {fact_id for event in events for fact_id in source_ids(event, is_edit=is_edit)}
+        if found is not None:  # and known facts that statements repeat which name others than the user
+            repetitions = [(event, event.told_id) for event in events if event.new_fact is None]
+            fact_ids |= {
+                fact_id
+                for event, fact_id in repetitions
+                if fact_id is not None and any(link.step != "user" for link in found.links_of_statement(event))
+            }
+        sources = await self.facts.linked_facts(fact_ids) if fact_ids else {}
         new = [(event, event.new_fact) for event in events if event.new_fact is not None]
-        if not new:
-            return ()
-        is_edit = isinstance(envelope.order, Update)
-        sources = await self._sources(events, is_edit=is_edit)
-        if found is None:
-            unread = [one for event, one in new if not subject_link(one, sources_of(event, sources, is_edit=is_edit))]
-            found = await self.find(envelope, unread, text_keys(fact.text for _, fact in new))
+        if found is None and is_command and new:
+            unread = [
+                fact for event, fact in new if not subject_of_sources(fact, sources_of(event, sources, is_edit=is_edit))
+            ]
+            found = await self.find(envelope, unread, [fact.text for _, fact in new])
         if found is None:
             return ()
-        links = FactLinksBuilder(found, sources, reads_texts=True, is_edit=is_edit).build(events)
-        await self._drop_decided_merges(found)
-        return entity_events(found, events, links)
-
-    async def _sources(
-        self, events: Sequence[MemoryEvent], *, is_edit: bool, repeated: Collection[UUID] = ()
-    ) -> Mapping[UUID, LinkedFact]:
-        """The known facts that new facts are made of, and the repeated ones."""
-        fact_ids = {fact_id for event in events for fact_id in source_ids(event, is_edit=is_edit)}.union(repeated)
-        return await self.facts.linked_facts(fact_ids) if fact_ids else {}
-
-    async def _drop_decided_merges(self, found: TurnEntities) -> None:
-        """A merge that was proposed before, or that a person has rejected, is not proposed again."""
-        if found.resolver.proposed:
-            for pair in await self.entities.decided_pairs(found.resolver.proposed):
-                del found.resolver.proposed[pair]
+        reads_texts = is_command or not envelope.infer
+        proposed = found.resolver.proposed
+        for pair in await self.entities.decided_pairs(proposed) if proposed else ():
+            del proposed[pair]
+        builder = FactLinksBuilder(found=found, sources=sources, reads_texts=reads_texts, is_edit=is_edit)
+        return entity_events(builder, events)
 
 
-def _context(envelope: MatchedFacts) -> NameContext:
-    reader = next((step for step in envelope.steps if step.stage == "extract"), None)
-    return NameContext(
-        owner=envelope.owner,
-        source_id=envelope.id_source,
-        speaker=envelope.speaker,
-        user_names=envelope.user_names,
-        model=reader.model if reader else None,
-        prompt_version=reader.prompt_version if reader else None,
-    )
-
-
-def entity_events(
-    found: TurnEntities, events: Sequence[MemoryEvent], facts: FactLinks | None = None
-) -> tuple[AnyEntityEvent, ...]:
+def entity_events(builder: FactLinksBuilder, events: Sequence[MemoryEvent]) -> tuple[AnyEntityEvent, ...]:
     """The events about the entities that the facts of `events` name; other entities of the source stay unregistered.
 
-    Without `facts`, the links are those of the statements alone. The ordinals go on after those of `events`.
+    The ordinals go on after those of `events`.
     """
-    facts = facts or FactLinksBuilder(found, {}, reads_texts=False).build(events)
+    found, facts = builder.found, builder.build(events)
     needed = _entities_of(found, facts)
     context = found.resolver.context
     made: list[AnyEntityEvent] = []
@@ -213,8 +194,7 @@ def entity_events(
             inverse=relation.predicate.inverse,
             **({"ended_at": relation.ended_at} if is_over else {"strength": relation.strength}),
         )
-    for merge in _merges_to_propose(found, needed):
-        decision = _merge_decision(merge, context)
+    for merge, decision in _merges_to_propose(found, needed):
         add(MergeProposed, decision=decision, merged=merge.merged.entity_id, into=merge.into.entity_id)
     return tuple(made)
 
@@ -251,22 +231,21 @@ def _owner_of_tie(alias: Alias) -> UUID | None:
     return UUID(alias.key.rpartition(" ")[2]) if alias.kind == "tie" else None
 
 
-def _merges_to_propose(found: TurnEntities, needed: set[UUID]) -> Iterator[ProposedMerge]:
+def _merges_to_propose(found: TurnEntities, needed: set[UUID]) -> Iterator[tuple[ProposedMerge, Decision]]:
     """The merges of which a fact of the events names an entity, and both entities are registered by now."""
+    context = found.resolver.context
     for merge in found.resolver.proposed.values():
         pair = {merge.into.entity_id, merge.merged.entity_id}
-        is_registered = pair <= needed | (pair - found.new.keys())
-        if (pair & needed and is_registered) if merge.is_stated else merge.into.entity_id in needed:
-            yield merge
-
-
-def _merge_decision(merge: ProposedMerge, context: NameContext) -> Decision:
-    if merge.is_stated:
-        reason = f'"{merge.words}" says that {merge.merged.name} is {merge.into.name}'
-        by: DecidedBy = "policy" if context.model is None else answered_by(context.model)
-        return Decision(by=by, reason=reason, model=context.model, prompt_version=context.prompt_version)
-    reason = f'"{merge.words}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
-    return Decision(by="policy", reason=reason)
+        if not merge.is_stated:
+            if merge.into.entity_id in needed:
+                reason = (
+                    f'"{merge.words}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
+                )
+                yield merge, Decision(by="policy", reason=reason)
+        elif pair & needed and pair <= needed | (pair - found.new.keys()):
+            reason = f'"{merge.words}" says that {merge.merged.name} is {merge.into.name}'
+            by: DecidedBy = "policy" if context.model is None else answered_by(context.model)
+            yield merge, Decision(by=by, reason=reason, model=context.model, prompt_version=context.prompt_version)
 
 
 def unlinked_names(found: TurnEntities | None, events: Sequence[AnyEntityEvent]) -> tuple[UnlinkedName, ...]:

@@ -7,12 +7,15 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from mnemolog.schemas.entities import (
+    MAX_ENTITIES,
     MAX_LINKS,
     MAX_RELATIONS,
     Alias,
     AnsweredName,
     EntityLink,
     KnownEntity,
+    NamedEntity,
+    NamedRelation,
     Predicate,
     ResolutionStep,
     Role,
@@ -21,21 +24,20 @@ from mnemolog.schemas.events import FactContradicted, FactCorrected, FactPending
 from mnemolog.schemas.facts import ExtractedFact, NewFact
 from mnemolog.schemas.stored import LinkedFact
 from mnemolog.streams.entities.known_names import aliases_in_text, bare_name, known_names_in
-from mnemolog.streams.entities.names import SpokenName, name_key, read_name, ties_told
+from mnemolog.streams.entities.names import name_key, read_name, ties_told
 from mnemolog.streams.entities.relations import StatedRelation, apply_same_as, relations_of
 from mnemolog.streams.entities.resolver import (
     NO_VECTORS,
-    AskedName,
     EntityRegistry,
     FoundEntity,
     NameContext,
     NameResolver,
     NameVectors,
     answers_by_name,
-    find_entity,
     named_entities,
     same_as_pairs,
 )
+from mnemolog.streams.text.differences import USER
 
 
 class _Statement(NamedTuple):
@@ -54,9 +56,7 @@ class TurnEntities:
     known: tuple[KnownEntity, ...]
     vectors: NameVectors
     resolver: NameResolver
-    promoted: "PromotedEntities" = field(init=False)
     _links: dict[_Statement, tuple[EntityLink, ...]] = field(default_factory=dict)
-    _promoted_subjects: dict[_Statement, UUID] = field(default_factory=dict)
     _relations: dict[_Statement, tuple[StatedRelation, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -80,24 +80,12 @@ class TurnEntities:
                 apply_same_as(resolver, fact, pair)
         for fact in found.facts:
             resolver.unlinked += fact.unlinked
-            links, statement = tuple(_links_of(fact, resolver)), _statement(fact)
+            links, statement = tuple(links_of(fact, resolver)), _statement(fact)
             relations = (*found._relations.get(statement, ()), *relations_of(fact, links, resolver))
             # Facts of equal words are one statement, which names what each of them names.
             found._relations[statement] = tuple({relation.key: relation for relation in relations}.values())
             found._links[statement] = links_once((*found._links.get(statement, ()), *links))
         return found
-
-    def __post_init__(self) -> None:
-        self.promoted = PromotedEntities(self.resolver)
-
-    def add_promoted(self, fact: ExtractedFact, original: LinkedFact) -> None:
-        """The subject of a promoted fact is that of its original, found in this scope by all of its names."""
-        link = subject_link(fact, [original])
-        if link is not None:
-            text = f"{fact.text} {original.subject or ''}"
-            entity_id = self.promoted.id_here(original.entities[link[1]], text, original.entities)
-            if entity_id is not None:
-                self._promoted_subjects[_statement(fact)] = entity_id
 
     @property
     def registry(self) -> EntityRegistry:
@@ -126,16 +114,11 @@ class TurnEntities:
         return found
 
     def entities_in(self, fact: ExtractedFact) -> set[UUID]:
-        """The entities that a fact of the source names."""
         return {link.entity_id for link in self._links.get(_statement(fact), ())}
 
     def subject_of(self, fact: ExtractedFact) -> UUID | None:
-        """The entity that is the subject of a fact of the source."""
-        statement = _statement(fact)
-        links = self._links.get(statement, ())
-        return next(
-            (link.entity_id for link in links if link.role == "subject"), self._promoted_subjects.get(statement)
-        )
+        links = self._links.get(_statement(fact), ())
+        return next((link.entity_id for link in links if link.role == "subject"), None)
 
     def links_of_event(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
         """The links of an event's new fact; only its subject where the fact repeats an older statement."""
@@ -152,10 +135,6 @@ class TurnEntities:
         return (EntityLink(entity_id=called[0].entity_id, role="subject", name=fact.subject, step="exact"),)
 
     def subject_of_event(self, event: MemoryEvent) -> KnownEntity | None:
-        """The entity that is the subject of an event's new fact."""
-        promoted = self._promoted_subjects.get(_statement(event.new_fact)) if event.new_fact else None
-        if promoted is not None:
-            return self.registry[promoted]
         links = self.links_of_event(event)
         return next((self.registry[link.entity_id] for link in links if link.role == "subject"), None)
 
@@ -180,14 +159,15 @@ def _statement(fact: ExtractedFact) -> _Statement:
     return _Statement(fact.text, fact.excerpt, fact.subject)
 
 
-def _links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLink]:
+def links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLink]:
     """The entities that a fact names, then the owners in its names ("Tom's wife"). New entities are registered."""
     if resolver.context.is_user(fact.subject):
         yield _user_link(resolver)
     owned = []
     for entity in named_entities(fact, resolver.context):
         name = read_name(entity.name)
-        if name is None or (found := resolver.entity_of(name, entity.type)) is None:
+        words = None if resolver.context.tells_ties else fact.text
+        if name is None or (found := resolver.entity_of(name, entity.type, words)) is None:
             resolver.report_unresolved(entity.name, is_name=name is not None and not name.is_bare)
             continue
         entity_id, finding = found
@@ -220,16 +200,15 @@ def links_once(links: Iterable[EntityLink]) -> tuple[EntityLink, ...]:
 
 def source_ids(event: MemoryEvent, *, is_edit: bool) -> tuple[UUID, ...]:
     """The known facts that an event's new fact is made of; an edit replaces the text of a fact."""
-    promoted = () if event.promoted_from is None else (event.promoted_from.fact_id,)
     match event:
         case FactsMerged(targets=parts) | FactPending(action="merge", targets=parts):
-            return (*promoted, *parts)
+            return parts
         case FactCorrected(target=old):
             return (old,)
         case FactReplaced(targets=old_texts) | FactContradicted(targets=old_texts) if is_edit:
             return old_texts
         case _:
-            return promoted if event.new_fact else ()
+            return ()
 
 
 def sources_of(event: MemoryEvent, known: Mapping[UUID, LinkedFact], *, is_edit: bool) -> list[LinkedFact]:
@@ -237,66 +216,54 @@ def sources_of(event: MemoryEvent, known: Mapping[UUID, LinkedFact], *, is_edit:
     return [known[fact_id] for fact_id in source_ids(event, is_edit=is_edit) if fact_id in known]
 
 
-def repeated_fact_ids(found: TurnEntities, events: Iterable[MemoryEvent]) -> set[UUID]:
-    """The known facts that are repeated by statements that name an entity other than the user."""
-    return {
-        event.told_id
-        for event in events
-        if event.new_fact is None
-        and event.told_id is not None
-        and any(link.step != "user" for link in found.links_of_statement(event))
-    }
+def subject_of_sources(fact: ExtractedFact, sources: Iterable[LinkedFact]) -> KnownEntity | None:
+    """The entity that is the subject of the first source with the subject of a fact."""
+    same = (source for source in sources if source.subject == fact.subject)
+    links = ((source.entities[entity_id], role) for source in same for entity_id, role in source.links)
+    return next((entity for entity, role in links if role == "subject"), None)
 
 
-def subject_link(fact: ExtractedFact, sources: Iterable[LinkedFact]) -> tuple[LinkedFact, UUID] | None:
-    """The first source with the subject of a fact, and the entity that this subject is."""
-    links = ((source, *link) for source in sources if source.subject == fact.subject for link in source.links)
-    return next(((source, entity_id) for source, entity_id, role in links if role == "subject"), None)
+def said_again(fact: ExtractedFact, original: LinkedFact) -> ExtractedFact:
+    """A fact to be said in another scope, with the entities and relations of its `original`.
 
-
-@dataclass(slots=True)
-class PromotedEntities:
-    """Finds the entities of promoted facts, which are of another scope, in the scope of the source."""
-
-    resolver: NameResolver
-    _ids: dict[UUID, UUID | None] = field(default_factory=dict)
-
-    def id_here(self, entity: KnownEntity, text: str, others: Mapping[UUID, KnownEntity]) -> UUID | None:
-        """The entity's id in this scope, registered where it is new, by the aliases that occur in `text`.
-
-        `others` has the owners of its ties. An entity without an alias in the text gets all of its aliases. None where
-        the source adds too many entities.
-        """
+    Each entity has the words by which the text calls it, and what tells it from others of its name: of "Tom" the
+    "my brother Tom" or the "Tom from work" that the scope of the original knows.
+    """
+    words = f"{fact.text} {original.subject or ''}"
+    users = {str(one.entity_id) for one in original.entities.values() if one.keys("user")}
+    names: dict[UUID, str] = {}
+    for entity_id in (
+        *(entity_id for entity_id, _ in original.links),
+        *(end for one in original.relations for end in (one.subject_id, one.object_id)),
+    ):
+        entity = original.entities[entity_id]
+        said = aliases_in_text(entity, words)
+        ties = (*said, *(alias for alias in entity.aliases if alias.key[-36:] in users))
+        tie = next((bare_name(alias) for alias in ties if alias.kind == "tie"), None)
+        name = next((alias for alias in (*said, *entity.aliases) if alias.kind == "name"), None)
         if entity.keys("user"):
-            return self.resolver.user().entity_id
-        known = self._ids.setdefault(entity.entity_id, None)  # a tie may lead back to it
-        keys = {alias: key for alias in entity.aliases if (key := self._key_here(alias, text, others))}
-        called = next((read_name(alias.text) for alias in keys if alias.kind == "name"), None)
-        tie_key = next((key for alias, key in keys.items() if alias.kind == "tie"), None)
-        asked = AskedName(called or SpokenName(text=entity.name), entity.type, tie_key)
-        registry = self.resolver.registry
-        finding = FoundEntity(entity=registry[known]) if known else find_entity(asked, registry)
-        used = [alias for alias in aliases_in_text(entity, text) if alias in keys] or list(keys)
-        aliases = [Alias(text=bare_name(one), kind="tie", key=keys[one]) if one.kind == "tie" else one for one in used]
-        name = (read_name(aliases[0].text) if aliases else None) or SpokenName(text=entity.name)
-        if finding.entity is not None:
-            used_tie = next((alias.key for alias in aliases if alias.kind == "tie"), None)
-            self.resolver.propose_tie_merge(name, used_tie, finding.entity)
-        entity_id = self.resolver.record_aliases(finding, name.name or name.text, entity.type, aliases)
-        self._ids[entity.entity_id] = entity_id
-        return entity_id
-
-    def _key_here(self, alias: Alias, text: str, others: Mapping[UUID, KnownEntity]) -> str | None:
-        """The key of an alias in this scope: that of a tie ends with the id of its owner here; None without one."""
-        if alias.kind == "name":
-            return alias.key
-        tie, _, owner_id = alias.key.rpartition(" ")
-        owner = others.get(UUID(owner_id))
-        if owner is None:
-            return None
-        is_looked_up = owner.entity_id in self._ids
-        id_here = self._ids[owner.entity_id] if is_looked_up else self.id_here(owner, text, others)
-        return f"{tie} {id_here}" if id_here else None
+            names[entity_id] = USER
+        elif name is not None and (tie is None or " (" in name.key):
+            names[entity_id] = name.text
+        else:
+            names[entity_id] = " ".join(filter(None, (tie, name.text if name else None))) or entity.name
+    roles = [(entity_id, role) for entity_id, role in original.links if names[entity_id] != USER]
+    subject = next((names[entity_id] for entity_id, role in roles if role == "subject"), fact.subject)
+    entities = [
+        NamedEntity(name=names[entity_id], type=original.entities[entity_id].type, role=role)
+        for entity_id, role in roles
+    ]
+    relations = [
+        NamedRelation(
+            subject=names[one.subject_id],
+            predicate=one.predicate,
+            object=names[one.object_id],
+            strength=one.strength or "strong",
+        )
+        for one in original.relations
+    ]
+    named = {"entities": tuple(entities)[:MAX_ENTITIES], "relations": tuple(relations)[:MAX_RELATIONS]}
+    return fact.model_copy(update=named | {"subject": subject})
 
 
 MAX_FACT_RELATIONS: Final = 2 * MAX_RELATIONS
@@ -310,92 +277,91 @@ class FactLinks:
     Per fact and entity into which others were merged, `bearers` has the one of these that the fact names.
     """
 
-    links: Mapping[UUID, tuple[EntityLink, ...]] = field(default_factory=dict)
-    relations: Mapping[UUID, tuple[StatedRelation, ...]] = field(default_factory=dict)
-    bearers: Mapping[tuple[UUID, UUID], UUID] = field(default_factory=dict)
+    links: Mapping[UUID, tuple[EntityLink, ...]]
+    relations: Mapping[UUID, tuple[StatedRelation, ...]]
+    bearers: Mapping[tuple[UUID, UUID], UUID]
 
     def each_relation(self) -> Iterator[tuple[UUID, StatedRelation]]:
         return ((fact_id, relation) for fact_id, stated in self.relations.items() for relation in stated)
 
 
-class _SourceLink(NamedTuple):
-    """A link of a source fact: the entity, its role there, and those of its aliases that the new text has."""
-
-    source: LinkedFact
-    entity: KnownEntity
-    role: Role
-    aliases: Sequence[Alias]
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactLinksBuilder:
     """Builds the links of the facts in events. With `reads_texts`, known names are searched in new texts.
 
     `sources` are the known facts that new facts are made of, and the repeated ones.
     """
 
-    def __init__(
-        self, found: TurnEntities, sources: Mapping[UUID, LinkedFact], *, reads_texts: bool, is_edit: bool = False
-    ) -> None:
-        self._found = found
-        self._sources = sources
-        self._reads_texts = reads_texts
-        self._is_edit = is_edit
+    found: TurnEntities
+    sources: Mapping[UUID, LinkedFact] = field(default_factory=dict)
+    reads_texts: bool = False
+    is_edit: bool = False
 
     def build(self, events: Iterable[MemoryEvent]) -> FactLinks:
         """The links and relations that these events add to facts; new entities are registered in the resolver."""
         all_links: dict[UUID, tuple[EntityLink, ...]] = {}
         all_relations: dict[UUID, tuple[StatedRelation, ...]] = {}
         bearers: dict[tuple[UUID, UUID], UUID] = {}
-        types = self._found.resolver.types
+        types = self.found.resolver.types
         for event in events:
             if (fact_id := event.told_id) is None:
                 continue
+            sources = sources_of(event, self.sources, is_edit=self.is_edit)
             if event.new_fact is not None:
-                links, relations = self._of_new_fact(event, event.new_fact)
+                links, relations = self._of_new_fact(event, event.new_fact, sources)
             else:
                 links, relations = self._of_repetition(event, fact_id)
             all_links[fact_id] = tuple(
                 link.model_copy(update={"type": types[link.entity_id]}) if link.entity_id in types else link
                 for link in links_once((*all_links.get(fact_id, ()), *links))[:MAX_LINKS]
             )
-            bearers |= {(fact_id, link.entity_id): self._bearer(event, link) for link in all_links[fact_id]}
-            found = {one.key: one for one in all_relations.get(fact_id, ())}
-            found |= {one.key: one for one in relations if one.key not in found}
-            all_relations[fact_id] = tuple(found.values())[:MAX_FACT_RELATIONS]
+            for link in all_links[fact_id]:  # whatever the entity of the name was merged into
+                called = self.found.registry.bearer(link.entity_id, link.name)
+                named = (source.bearers.get(link.entity_id) for source in sources)
+                bearers[fact_id, link.entity_id] = called or next(filter(None, named), link.entity_id)
+            stated = {one.key: one for one in (*relations, *all_relations.get(fact_id, ()))}
+            all_relations[fact_id] = tuple(stated.values())[:MAX_FACT_RELATIONS]
         return FactLinks(links=all_links, relations=all_relations, bearers=bearers)
 
-    def _bearer(self, event: MemoryEvent, link: EntityLink) -> UUID:
-        """The entity that the name of a link is of, whatever it was merged into; else the one that a source names."""
-        sources = (source.bearers.get(link.entity_id) for source in self._sources_of(event))
-        called = self._found.registry.bearer(link.entity_id, link.name)
-        return called or next(filter(None, sources), link.entity_id)
+    def _of_new_fact(
+        self, event: MemoryEvent, fact: NewFact, sources: Sequence[LinkedFact]
+    ) -> tuple[Sequence[EntityLink], Sequence[StatedRelation]]:
+        """The names of the statement, then the entities of the sources that the new text names.
 
-    def _of_new_fact(self, event: MemoryEvent, fact: NewFact) -> tuple[Sequence[EntityLink], Sequence[StatedRelation]]:
-        sources = self._sources_of(event)
-        subject = None if self._found.statements_of(event) else subject_link(fact, sources)
+        A merged text that names none of them is about all of them. The user as the subject of a source is left out: the
+        new fact has its own subject.
+        """
+        subject = None if self.found.statements_of(event) else subject_of_sources(fact, sources)
         if subject is None:
-            links = list(self._found.links_of_event(event))
+            links = list(self.found.links_of_event(event))
         else:  # an edited text, which nobody has read, has the subject of its source
-            source, entity_id = subject
-            entity = source.entities[entity_id]
-            own = _SourceLink(source, entity, "subject", aliases_in_text(entity, fact.text))
-            links = list(self._link_here(event, fact, own))
+            links = [_carried(subject, "subject", aliases_in_text(subject, fact.text))]
         has_subject = any(link.role == "subject" for link in links)
-        for link in self._source_links(event, fact, sources):
-            role: Role = "mention" if has_subject and link.role == "subject" else link.role
-            links += self._link_here(event, fact, link._replace(role=role))
-        if self._reads_texts:
+        of_sources = [
+            (entity, "mention" if has_subject and role == "subject" else role, aliases_in_text(entity, fact.text))
+            for source in sources
+            for entity, role in ((source.entities[entity_id], role) for entity_id, role in source.links)
+            if not (role == "subject" and entity.keys("user"))
+        ]
+        is_merge = isinstance(event, FactsMerged) or (isinstance(event, FactPending) and event.action == "merge")
+        kept = [one for one in of_sources if one[2]] or (of_sources if is_merge else [])
+        links += [_carried(*one) for one in kept]
+        if self.reads_texts:
             taken = [link.name for link in links if link.name]
-            for name, known in known_names_in(fact.text, self._found.registry, taken=taken):
-                if known.entity is not None:
-                    found = known.entity.entity_id
-                    compared = known.compared_ids
-                    links.append(
-                        EntityLink(entity_id=found, role="mention", name=name, step=known.step, compared=compared)
-                    )
+            links += [
+                EntityLink(
+                    entity_id=known.entity.entity_id,
+                    role="mention",
+                    name=name,
+                    step=known.step,
+                    compared=known.compared_ids,
+                )
+                for name, known in known_names_in(fact.text, self.found.registry, taken=taken)
+                if known.entity is not None
+            ]
         once = links_once(links)
         ended_at = event.end_time or fact.true_from
-        return once, [_dated(one, ended_at) for one in self._relations(event, fact, once)]
+        return once, [_dated(one, ended_at) for one in self._relations(event, fact, sources, once)]
 
     def _of_repetition(
         self, event: MemoryEvent, fact_id: UUID
@@ -404,8 +370,8 @@ class FactLinksBuilder:
 
         A name that may mean an entity of the known fact, but is of a new one, adds nothing.
         """
-        known = self._sources.get(fact_id)
-        said = [link for link in self._found.links_of_statement(event) if link.step != "user"]
+        known = self.sources.get(fact_id)
+        said = [link for link in self.found.links_of_statement(event) if link.step != "user"]
         if known is None:
             return (), ()
         subject = next((entity_id for entity_id, role in known.links if role == "subject"), None)
@@ -418,95 +384,52 @@ class FactLinksBuilder:
         stated = {(one.subject_id, one.predicate, one.object_id) for one in known.relations}
         relations = [
             _dated(one, known.true_from)
-            for one in self._found.relations_of_statement(event)
+            for one in self.found.relations_of_statement(event)
             if one.key not in stated and not doubtful & {one.subject_id, one.object_id}
         ]
         changed = {entity_id for one in relations for entity_id in (one.subject_id, one.object_id)}
-        changed |= {one.entity_id for one in self._found.resolver.added} | self._found.resolver.types.keys()
+        changed |= {one.entity_id for one in self.found.resolver.added} | self.found.resolver.types.keys()
         links = (link for link in said if link.entity_id in changed or link.entity_id not in roles.keys() | doubtful)
         return [link.model_copy(update={"role": roles.get(link.entity_id, link.role)}) for link in links], relations
 
-    def _source_links(self, event: MemoryEvent, fact: NewFact, sources: Sequence[LinkedFact]) -> Sequence[_SourceLink]:
-        """The links of the sources to entities that the new text names.
-
-        A promoted fact has the text of its source, and names the same entities; a merged text that names none of them
-        is about all of them. The user as the subject of a source is left out: the new fact has its own subject.
-        """
-        links = [
-            _SourceLink(source, entity, role, aliases_in_text(entity, fact.text))
-            for source in sources
-            for entity, role in ((source.entities[entity_id], role) for entity_id, role in source.links)
-            if not (role == "subject" and entity.keys("user"))
-        ]
-        is_merge = isinstance(event, FactsMerged) or (isinstance(event, FactPending) and event.action == "merge")
-        if event.promoted_from is not None and not is_merge:
-            return links
-        return [link for link in links if link.aliases] or (links if is_merge else ())
-
-    def _link_here(self, event: MemoryEvent, fact: NewFact, link: _SourceLink) -> Iterator[EntityLink]:
-        """A source's link as one of the new fact; none where the source adds too many entities."""
-        entity_id = self._id_here(event, fact, link.source, link.entity)
-        if entity_id is None:
-            return
-        if link.entity.keys("user"):
-            yield EntityLink(entity_id=entity_id, role=link.role, step="user")
-            return
-        alias = link.aliases[0] if link.aliases else None
-        step: ResolutionStep
-        compared: tuple[UUID, ...] = ()
-        if (new := self._found.new.get(entity_id)) is not None:
-            step, compared = "new", new[1].compared_ids
-        elif alias is None or alias == link.entity.aliases[0]:
-            step = "exact"
-        else:
-            step = "tie" if alias.kind == "tie" else "alias"
-        name = alias.text if alias else link.entity.name
-        yield EntityLink(entity_id=entity_id, role=link.role, name=name, step=step, compared=compared)
-
-    def _relations(self, event: MemoryEvent, fact: NewFact, links: Sequence[EntityLink]) -> Iterator[StatedRelation]:
+    def _relations(
+        self, event: MemoryEvent, fact: NewFact, sources: Sequence[LinkedFact], links: Sequence[EntityLink]
+    ) -> Iterator[StatedRelation]:
         """The relations of the statement, then those of the sources between entities that the new fact names.
 
         A new text that denies the old one takes over only relations that are over; one that leaves out the word for a
-        tie, or has another one in its place, no such tie. Two entities of a promoted fact may be one entity here, which
-        has no relation to itself.
+        tie, or has another one in its place, no such tie.
         """
-        yield from self._found.relations_of_statement(event)
+        yield from self.found.relations_of_statement(event)
         linked = {link.entity_id for link in links}
-        is_denial = fact.action_hint == "retract" and event.promoted_from is None
-        is_edit = self._is_edit or isinstance(event, FactCorrected)
-        for source in self._sources_of(event):
+        is_edit = self.is_edit or isinstance(event, FactCorrected)
+        for source in sources:
+            dropped = ties_told(source.text) - ties_told(fact.text) if is_edit else ()
             for relation in source.relations:
-                if relation.ended_at is None and is_denial:
+                if relation.predicate in dropped or (relation.ended_at is None and fact.action_hint == "retract"):
                     continue
-                if is_edit and relation.predicate in ties_told(source.text) - ties_told(fact.text):
-                    continue
-                ends = [source.entities[entity_id] for entity_id in (relation.subject_id, relation.object_id)]
-                subject_id, object_id = (self._id_here(event, fact, source, end) for end in ends)
-                if subject_id is None or object_id is None or subject_id == object_id:
-                    continue
-                if all(
-                    entity_id in linked or end.keys("user")
-                    for entity_id, end in zip((subject_id, object_id), ends, strict=True)
-                ):
+                ends = (relation.subject_id, relation.object_id)
+                if all(one in linked or source.entities[one].keys("user") for one in ends):
                     yield StatedRelation(
-                        subject_id=subject_id,
+                        subject_id=relation.subject_id,
                         predicate=Predicate(name=relation.predicate, inverse=relation.inverse),
-                        object_id=object_id,
+                        object_id=relation.object_id,
                         strength=relation.strength or "strong",
                         is_over=relation.ended_at is not None,
                         ended_at=relation.ended_at,
                     )
 
-    def _sources_of(self, event: MemoryEvent) -> list[LinkedFact]:
-        return sources_of(event, self._sources, is_edit=self._is_edit)
 
-    def _id_here(self, event: MemoryEvent, fact: NewFact, source: LinkedFact, entity: KnownEntity) -> UUID | None:
-        """The id of a source's entity in the scope of the new fact: only a promoted fact is of another scope."""
-        if event.promoted_from is None or source.fact_id != event.promoted_from.fact_id:
-            return entity.entity_id
-        return self._found.promoted.id_here(entity, f"{fact.text} {source.subject or ''}", source.entities)
+def _carried(entity: KnownEntity, role: Role, aliases: Sequence[Alias]) -> EntityLink:
+    """The link of a source to an entity as one of the new fact, whose text has these of its aliases."""
+    if entity.keys("user"):
+        return EntityLink(entity_id=entity.entity_id, role=role, step="user")
+    step: ResolutionStep = "exact"
+    if aliases and aliases[0] != entity.aliases[0]:
+        step = "tie" if aliases[0].kind == "tie" else "alias"
+    name = aliases[0].text if aliases else entity.name
+    return EntityLink(entity_id=entity.entity_id, role=role, name=name, step=step)
 
 
 def _dated(relation: StatedRelation, ended_at: datetime) -> StatedRelation:
-    """A relation that is over with its end time."""
     return replace(relation, ended_at=relation.ended_at or ended_at) if relation.is_over else relation

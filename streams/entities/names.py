@@ -4,7 +4,7 @@ A tie is what somebody is to another person: in "my brother Tom" it is "brother"
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,8 +24,7 @@ from mnemolog.schemas.entities import (
     name_head,
     read_predicate,
 )
-from mnemolog.streams.text.patterns import tables
-from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters
+from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters, tables
 
 _SILENT: Final = re.compile("['\u2019\u2018`\u00b4.]")
 _GAPS: Final = re.compile("[\\s\\-\u2800\u2010\u2011\u2013_/()]+")  # a " (" in a key begins an origin, nothing else
@@ -84,7 +83,6 @@ def forms_of(first: str) -> frozenset[str]:
 
 
 def is_first_name(word: str) -> bool:
-    """Whether the table has a word as a first name or a short form."""
     return word in _FORMS or word in _OWN_NAMES
 
 
@@ -158,6 +156,7 @@ _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNOR
 _THE_OTHER: Final = re.compile(rf"^(?:{WORDS['the_other']}) (?P<name>.+)$", re.IGNORECASE)
 _TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
 """Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
+_NO_DIGIT: Final = re.compile("[^0-9]")
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
 
 
@@ -319,7 +318,6 @@ def _apposed(said: str) -> SpokenName | None:
 
 
 def _tied(said: str) -> SpokenName | None:
-    """The parts of a name that contains a tie; None where it contains none."""
     for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST):
         if match := pattern.match(said):
             groups = match.groupdict()
@@ -404,11 +402,18 @@ def has_other_surname(one: str, other: str) -> bool:
 def is_other_full_name(first: str, known: Collection[str]) -> bool:
     """Whether a first name is the full form of a known short one of which another full form is known.
 
-    Alexandra, where somebody is called Alex and Alexander.
+    Alexandra, where somebody is called Alex and Alexander; Daniel, where somebody is called Dan and Daniela.
     """
-    if first in known or not any(is_short_form(short, first) for short in known):
+    shorts = [short for short in known if is_short_form(short, first)]
+    if first in known or not shorts:
         return False
-    full = (one for one in known if is_first_name(one) or any(is_short_form(short, one) for short in known))
+    full = (
+        one
+        for one in known
+        if is_first_name(one)
+        or any(is_short_form(short, one) for short in known)
+        or any(one.startswith(short) for short in shorts)
+    )
     return not all(is_short_form(one, first) or is_short_form(first, one) for one in full)
 
 
@@ -464,21 +469,23 @@ def bearer_called(entity: KnownEntity, said: str) -> UUID | None:
     name = read_name(said) if entity.bearers else None
     if name is None:
         return None
+    steps: tuple[Callable[[Alias], object], ...] = (  # an equal name, the same tie, a part of a name or a slip
+        lambda alias: alias.kind == "name" and name.key in (alias.key, alias.key.partition(" (")[0]),
+        lambda alias: alias.kind == "tie" and alias.key.partition(" ")[0] == name.tie,
+        lambda alias: (
+            alias.kind == "name"
+            and name.key
+            and (relation_of_names(name.key, alias.key) or compare_names(name.key, alias.key))
+        ),
+    )
+    found = ({bearer for bearer, alias in entity.bearers if is_called(alias)} for is_called in steps)
+    called = next(filter(None, found), set())
+    return called.pop() if len(called) == 1 else None
 
-    def is_equal(alias: Alias) -> bool:
-        return alias.kind == "name" and name.key in (alias.key, alias.key.partition(" (")[0])
 
-    def is_tied(alias: Alias) -> bool:
-        return alias.kind == "tie" and alias.key.partition(" ")[0] == name.tie
-
-    def is_alike(alias: Alias) -> bool:
-        alike = relation_of_names(name.key, alias.key) or compare_names(name.key, alias.key)
-        return alias.kind == "name" and bool(name.key and alike)
-
-    for is_called in (is_equal, is_tied, is_alike):
-        if called := {bearer for bearer, alias in entity.bearers if is_called(alias)}:
-            return called.pop() if len(called) == 1 else None
-    return None
+def same_numbers(one: str, other: str) -> bool:
+    """Whether two keys have the same digits: "iphone 14" is never "iphone 15". The SQL of the lookup does the same."""
+    return _NO_DIGIT.sub("", one) == _NO_DIGIT.sub("", other)
 
 
 def slip_heads(key: str) -> set[str]:
@@ -501,44 +508,35 @@ def compare_names(one: str, other: str) -> Likeness | None:
     (first, spelled), (second, other_spelled) = _keys(one), _keys(other)
     if not first or first == second or first[:1] != second[:1] or abs(len(first) - len(second)) > MAX_EDITS:
         return None
-    if first == other_spelled or second == spelled or _is_misread(first, second):
+    words, others = first.split(), second.split()
+    pairs = (
+        [pair for pair in zip(words, others, strict=False) if pair[0] != pair[1]] if len(words) == len(others) else []
+    )
+    # Signs that look alike, within long words.
+    is_misread = bool(pairs) and all(
+        min(map(len, pair)) >= MIN_MISREAD
+        and not any(map(str.isdigit, pair))
+        and _as_read(pair[0]) == _as_read(pair[1])
+        for pair in pairs
+    )
+    if first == other_spelled or second == spelled or is_misread:
         return "same"
-    if _numbers(first) != _numbers(second) or _titles(first) != _titles(second):
+    if not same_numbers(first, second) or _titles(first) != _titles(second):
         return None
     edits = OSA.distance(first, second, score_cutoff=MAX_EDITS)
     if edits > MAX_EDITS or OSA.normalized_similarity(first, second) < TWIN_SIMILARITY:
         return None
-    return "same" if edits == 1 and _is_slip(first.split(), second.split()) else "doubtful"
+    return "same" if edits == 1 and len(pairs) == 1 and _is_slip(*pairs[0]) else "doubtful"
 
 
-def _is_slip(words: list[str], others: list[str]) -> bool:
-    """Whether the names differ in one word alone, in which two neighbouring inner letters are swapped by mistake."""
-    if len(words) != len(others):
-        return False
-    places = [place for place, (one, other) in enumerate(zip(words, others, strict=True)) if one != other]
-    if len(places) != 1:
-        return False
-    one, other = words[places[0]], others[places[0]]
+def _is_slip(one: str, other: str) -> bool:
+    """Whether two words differ in two neighbouring inner letters that are swapped by mistake."""
     if len(one) != len(other) or not (one + other).isalpha():
         return False
     start = next(place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
     is_within = 0 < start < len(one) - 2 and len(one) >= MIN_SWAPPED
     is_swapped = one[start + 1 :] != other[start + 1 :]
     return is_within and is_swapped and not {one[start], one[start + 1]} <= _VOWELS | _LIQUIDS
-
-
-def _is_misread(one: str, other: str) -> bool:
-    """Whether two names differ in signs that look alike alone, within long words."""
-    words, others = one.split(), other.split()
-    if len(words) != len(others):
-        return False
-    pairs = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]
-    return bool(pairs) and all(
-        min(map(len, pair)) >= MIN_MISREAD
-        and not any(word.isdigit() for word in pair)
-        and _as_read(pair[0]) == _as_read(pair[1])
-        for pair in pairs
-    )
 
 
 def _as_read(word: str) -> str:
@@ -559,7 +557,3 @@ def _keys(name: str) -> tuple[str, str]:
 def _titles(key: str) -> str:
     first = key.partition(" ")[0]
     return first if first in _TITLES else ""
-
-
-def _numbers(key: str) -> str:
-    return "".join(letter for letter in key if letter.isdigit())

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Final
 from uuid import UUID
 
@@ -35,11 +34,6 @@ class DoubtfulName:
     facts: tuple[ExtractedFact, ...]
     about: tuple[ExtractedFact, ...] = ()
     tied: tuple[UUID, ...] = ()
-
-    @property
-    def pairs(self) -> set[tuple[UUID, UUID]]:
-        """Each pair of the entities that the name may mean."""
-        return set(combinations((*(one.entity_id for one in self.twins), *self.tied), 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from mnemolog.schemas.entities import (
     EntityLink,
-    EntityType,
     Predicate,
     Strength,
     UnlinkedName,
@@ -20,6 +19,7 @@ from mnemolog.streams.entities.resolver import (
     AskedName,
     FoundEntity,
     NameResolver,
+    ProposedMerge,
     find_by_answer,
     names_of,
 )
@@ -80,12 +80,20 @@ def _stated_relations(
 def _tie_relations(
     fact: ExtractedFact, links: Sequence[EntityLink], resolver: NameResolver
 ) -> Iterator[StatedRelation]:
-    """What names say in passing: "my brother Tom" is a brother. A retraction says nothing in passing."""
-    for link in links:
+    """What names say in passing: "my brother Tom" is a brother.
+
+    A retraction says it only of its subject, where it ends something else: "my colleague Ana no longer works at Acme".
+    """
+    ended = read_predicate(fact.key or "")
+    for link in links if resolver.context.tells_ties else ():
         name = read_name(link.name or "")
         if name is None or name.tie is None or (owner_id := resolver.owner_of(name)) is None:
             continue
-        if fact.action_hint != "retract" and owner_id != link.entity_id:
+        told = read_predicate(name.tie)
+        is_told = fact.action_hint != "retract" or (
+            link.role == "subject" and ended is not None and told is not None and ended.predicate != told.predicate
+        )
+        if is_told and owner_id != link.entity_id:
             relation = _relation(fact, name.tie, owner_id, link.entity_id, "medium")
             if relation is not None:
                 yield relation
@@ -127,8 +135,22 @@ def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, 
     Where the first name may mean several entities, none gets the alias: the alias is of a new entity, a possible twin
     of each.
     """
-    kind = _type_of(fact, pair)
-    resolved = [one for name in _in_order(fact, pair) if (one := _resolve(resolver, name, kind)) is not None]
+    types = {key: entity.type for entity in reversed(fact.entities) for key in name_forms(entity.name)}
+    given = (types.get(key, "other") for name in pair for key in name_forms(name))
+    kind = next((kind for kind in given if kind != "other"), "other")
+    said = (fact.subject, *(one.name for one in fact.entities))
+    named = [key for name in said for key in name_forms(name or "")]
+    places = {
+        name: min((named.index(key) for key in name_forms(name) if key in named), default=len(named)) for name in pair
+    }
+    resolved: list[tuple[AskedName, FoundEntity]] = []
+    for name in sorted(pair, key=places.__getitem__):
+        if resolver.context.is_user(name):
+            resolved.append((AskedName(SpokenName(text=name), kind), FoundEntity(entity=resolver.user(), step="user")))
+        elif (spoken := read_name(name)) is not None:
+            resolved.append(resolver.find(spoken, kind))
+        else:
+            resolver.report_unresolved(name, is_name=False)
     resolved.sort(key=lambda one: not _is_known(*one))
     if len(resolved) < len(pair) or (entity_id := resolver.record(*resolved[0])) is None:
         return
@@ -136,7 +158,8 @@ def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, 
     if _is_known(other, other_finding):
         other_id = resolver.record(other, other_finding)
         if other_id is not None and other_id != entity_id:
-            resolver.propose_stated_merge(entity_id, other_id, fact.excerpt)
+            into, merged = resolver.registry[entity_id], resolver.registry[other_id]
+            resolver.propose(ProposedMerge(merged, into, fact.excerpt, is_stated=True))
     elif holders := resolver.registry.shown_of_name(other.name.key):
         resolver.report_taken(other.name.text, holders)
     elif finding.entity is not None and finding.step != "model" and finding.compared:
@@ -148,31 +171,6 @@ def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, 
         resolver.record(other, chosen)
     else:
         resolver.record(other, FoundEntity(entity=resolver.registry[entity_id], step="alias"), first.name.text)
-
-
-def _type_of(fact: ExtractedFact, pair: tuple[str, str]) -> EntityType:
-    """The first known type that the fact gives to one of the names."""
-    types = {key: entity.type for entity in reversed(fact.entities) for key in name_forms(entity.name)}
-    given = (types.get(key, "other") for name in pair for key in name_forms(name))
-    return next((kind for kind in given if kind != "other"), "other")
-
-
-def _in_order(fact: ExtractedFact, pair: tuple[str, str]) -> Sequence[str]:
-    """The names in the order in which the fact has them, its subject first."""
-    named = [key for name in (fact.subject, *(one.name for one in fact.entities)) for key in name_forms(name or "")]
-    places = {name: [named.index(key) for key in name_forms(name) if key in named] for name in pair}
-    return sorted(pair, key=lambda name: min(places[name], default=len(named)))
-
-
-def _resolve(resolver: NameResolver, name: str, kind: EntityType) -> tuple[AskedName, FoundEntity] | None:
-    """The entity of a name; None for text that is no name, which is reported."""
-    if resolver.context.is_user(name):
-        return AskedName(SpokenName(text=name), kind), FoundEntity(entity=resolver.user(), step="user")
-    spoken = read_name(name)
-    if spoken is None:
-        resolver.report_unresolved(name, is_name=False)
-        return None
-    return resolver.find(spoken, kind)
 
 
 def _is_known(asked: AskedName, finding: FoundEntity) -> bool:

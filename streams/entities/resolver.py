@@ -5,9 +5,8 @@ From top to bottom: vectors of names, the registry of known entities, the keys o
 the names of one source (`NameResolver`).
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -23,7 +22,6 @@ from mnemolog.schemas.entities import (
     KnownEntity,
     NamedEntity,
     NameQuery,
-    NameVector,
     ResolutionStep,
     UnlinkedName,
     is_same_as,
@@ -40,16 +38,19 @@ from mnemolog.streams.entities.names import (
     bearer_called,
     forms_of,
     has_other_surname,
+    has_tie,
     is_other_full_name,
     likeness_of,
     name_key,
     read_name,
     relation_of_names,
+    same_numbers,
     slip_heads,
+    words_key,
 )
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
+from mnemolog.streams.text.tokens import whole_words
 
-_NO_DIGIT: Final = re.compile("[^0-9]")
 _FORMER: Final = "ex_"
 
 
@@ -59,11 +60,6 @@ class NameVectors:
 
     vectors: Mapping[str, Vector] = field(default_factory=dict)
     floor: float = 0.0
-
-    @classmethod
-    def of(cls, named: Iterable[NameVector], floor: float) -> "NameVectors":
-        """The floor 0 switches the comparison of meanings off."""
-        return cls({one.key: one.vector for one in named} if floor else {}, floor)
 
     def vector_of(self, name: SpokenName, kind: EntityType) -> Vector | None:
         return self.vectors.get(name.key) if has_meaning(name, kind) else None
@@ -106,11 +102,6 @@ def names_to_embed(facts: Iterable[ExtractedFact]) -> dict[str, str]:
     return found
 
 
-def same_numbers(one: str, other: str) -> bool:
-    """Whether two keys have the same digits: "iphone 14" is never "iphone 15". The SQL of the lookup does the same."""
-    return _NO_DIGIT.sub("", one) == _NO_DIGIT.sub("", other)
-
-
 class EntityRegistry:
     """Finds entities by the keys of their names: known entities, and those that earlier names of the turn added."""
 
@@ -142,7 +133,6 @@ class EntityRegistry:
         return next((entity for entity in self if entity.keys("user")), None)
 
     def of_name(self, key: str) -> list[KnownEntity]:
-        """The entities with this proper name, with or without an origin."""
         return [entity for entity in self if key in names_of(entity)]
 
     def shown_of_name(self, key: str) -> list[KnownEntity]:
@@ -150,7 +140,6 @@ class EntityRegistry:
         return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
 
     def is_near(self, name: SpokenName, kind: EntityType, entity: KnownEntity) -> bool:
-        """Whether an entity of this type has a name near to this one in meaning."""
         vector = self.vectors.vector_of(name, kind) if entity.type == kind else None
         if vector is None:
             return False
@@ -176,11 +165,6 @@ def key_with_origin(key: str, origin: str | None) -> str:
     return f"{key} ({origin})" if origin else key
 
 
-def same_type(one: EntityType, other: EntityType) -> bool:
-    """Whether two types may be of one entity: "other" stands for an unknown type."""
-    return one == other or "other" in (one, other)
-
-
 MAX_USER_NAMES: Final = 5
 
 
@@ -188,7 +172,8 @@ MAX_USER_NAMES: Final = 5
 class NameContext:
     """The source (a turn or a command) whose names are read, its speaker, and the names of the user.
 
-    `model` and `prompt_version` are those of the model that read the facts of the source, None for the rules.
+    `model` and `prompt_version` are those of the model that read the facts of the source, None for the rules. Where
+    ties only tell apart people of one name (`tells_ties` is False), a tie in a name states no relation.
     """
 
     owner: str
@@ -197,6 +182,7 @@ class NameContext:
     user_names: tuple[str, ...] = ()
     model: str | None = None
     prompt_version: str | None = None
+    tells_ties: bool = True
 
     def is_user(self, name: str | None) -> bool:
         """Whether a name is the user's: None, a word for the user ("I"), or one of the user's names."""
@@ -208,14 +194,6 @@ class NameContext:
     def other_speaker(self) -> str | None:
         """The speaker where that is not the user: "my wife" is then the speaker's wife."""
         return None if not self.user_names or self.is_user(self.speaker) else self.speaker
-
-    @property
-    def registered_names(self) -> Sequence[str]:
-        """The names of the user's entity, the name of the user as speaker first."""
-        if not self.user_names:
-            return ()
-        own = () if self.speaker is None or self.other_speaker else (self.speaker,)
-        return list(dict.fromkeys((*own, *self.user_names)))[:MAX_USER_NAMES]
 
 
 def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedEntity]:
@@ -255,9 +233,6 @@ class LookupKeys:
 
     def __or__(self, other: "LookupKeys") -> "LookupKeys":
         return LookupKeys(heads=self.heads | other.heads, keys=self.keys | other.keys, ends=self.ends | other.ends)
-
-
-NO_KEYS: Final = LookupKeys(heads=frozenset(), keys=frozenset(), ends=frozenset())
 
 
 def lookup_keys(facts: Sequence[ExtractedFact], context: NameContext) -> LookupKeys:
@@ -331,7 +306,8 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
     The name joins the only entity that this step means, if nothing speaks against it; else it is of a new entity, and
     the found ones are its possible twins.
     """
-    fits = [(one, fit) for one in registry if _parting(asked, one) is None and (fit := _fit(asked, one, registry))]
+    possible = (one for one in registry if not is_certainly_another(asked, one))
+    fits = [(one, fit) for one in possible if (fit := _fit(asked, one, registry))]
     place = min((fit.place for _, fit in fits), default=None)
     found = {one.entity_id: (one, fit) for one, fit in fits if fit.place == place}
     meant = _meant(asked, place, [one for one, _ in found.values()])
@@ -399,8 +375,6 @@ def _meant(asked: AskedName, place: int | None, found: Sequence[KnownEntity]) ->
 
 def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
     """What speaks against an entity as the bearer of a name, in words for `explain`."""
-    if parting := _parting(asked, entity):
-        yield parting
     name, names = asked.name, names_of(entity)
     if name.is_another or (name.origin == "another" and " (another)" not in marks_of(entity)):
         yield "said to be another one"
@@ -419,19 +393,22 @@ def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
         yield "known by another full first name"
 
 
-def _parting(asked: AskedName, entity: KnownEntity) -> str | None:
-    """Why a name is certainly not of an entity, which is then no possible twin either; None where it may be."""
-    if not same_type(asked.kind, entity.type):
-        return f"it is a {entity.type}"
+def is_certainly_another(asked: AskedName, entity: KnownEntity) -> bool:
+    """Whether a name is certainly not of an entity, which is then no possible twin either.
+
+    It is of another type; nobody is anything to themselves; the user is the one who speaks, and not "Sam from work"; or
+    one is the older, one the younger of a tie.
+    """
+    if asked.kind != entity.type and "other" not in (asked.kind, entity.type):
+        return True
     if asked.tie_key and asked.tie_key.endswith(str(entity.entity_id)):
-        return "nobody is that to themselves"
+        return True
     if asked.name.origin and entity.keys("user"):
-        return "the user is the one who speaks"
-    if asked.tie_key and (age := age_in(asked.name.text)):
-        ages = {age_in(one.text) for one in entity.aliases if (one.kind, one.key) == ("tie", asked.tie_key)} - {None}
-        if ages and age not in ages:
-            return "one is the older, one the younger"
-    return None
+        return True
+    if not (asked.tie_key and (age := age_in(asked.name.text))):
+        return False
+    ages = {age_in(one.text) for one in entity.aliases if (one.kind, one.key) == ("tie", asked.tie_key)} - {None}
+    return bool(ages) and age not in ages
 
 
 NameAnswers = Mapping[str, AnsweredName]
@@ -497,9 +474,21 @@ class NameResolver:
     doubtful: dict[UUID, SpokenName] = field(default_factory=dict)
     types: dict[UUID, EntityType] = field(default_factory=dict)
 
-    def entity_of(self, name: SpokenName, kind: EntityType) -> tuple[UUID, FoundEntity] | None:
-        """The entity of a name, registered where it is new; None where the source adds too many entities."""
+    def entity_of(
+        self, name: SpokenName, kind: EntityType, words: str | None = None
+    ) -> tuple[UUID, FoundEntity] | None:
+        """The entity of a name, registered where it is new; None where the source adds too many entities.
+
+        `words` are those of a fact that is said again: of the name and the tie in it only what they have is recorded.
+        """
         asked, finding = self.find(name, kind)
+        if words is not None and name.tie and name.name:
+            is_told = has_tie(words, name.tie)
+            is_named = not is_told or next(whole_words(words_key(name.name), words_key(words)), None) is not None
+            said = replace(
+                name, text=name.text.replace(name.name, "").strip(" ,"), name=name.name if is_named else None
+            )
+            asked = asked._replace(name=said, tie_key=asked.tie_key if is_told else None)
         entity_id = self.record(asked, finding)
         return None if entity_id is None else (entity_id, finding)
 
@@ -520,8 +509,6 @@ class NameResolver:
         name, kind, tie_key = asked
         if name.is_bare:
             return finding.entity.entity_id if finding.entity else None
-        if finding.entity is not None:
-            self.propose_tie_merge(name, tie_key, finding.entity)
         aliases = []
         if name.name is not None and name.key:
             key = key_with_origin(name.key, name.origin)
@@ -529,27 +516,22 @@ class NameResolver:
             aliases.append(Alias(text=name.text if name.origin else name.name, key=key, vector=vector))
         if tie_key is not None:
             aliases.append(Alias(text=name.text, kind="tie", key=tie_key))
-        entity_id = self.record_aliases(finding, name.name or name.text, kind, aliases, said or name.text)
-        is_in_doubt = finding.entity is None and finding.compared and not (name.is_another or name.is_new)
-        if entity_id is not None and is_in_doubt:
-            self.doubtful[entity_id] = name
-        return entity_id
-
-    def record_aliases(
-        self, finding: FoundEntity, name: str, kind: EntityType, aliases: Sequence[Alias], said: str = ""
-    ) -> UUID | None:
-        """Add aliases to the found entity, or register a new one with them. None where the source adds too many."""
         if finding.entity is not None:
-            entity = self.registry[finding.entity.entity_id]
+            self.propose_tie_merge(name, tie_key, finding.entity)
+            entity_id = finding.entity.entity_id
+            entity = self.registry[entity_id]
             if entity.type == "other" != kind:
-                self.types[entity.entity_id] = kind
+                self.types[entity_id] = kind
                 self.registry.add(entity.model_copy(update={"type": kind}))
             for alias in aliases:
-                self.add_alias(entity.entity_id, alias, finding, said)
-            return entity.entity_id
+                self.add_alias(entity_id, alias, finding, said or name.text)
+            return entity_id
         if len(self.new) >= MAX_NEW_ENTITIES or not aliases:
             return None
-        return self._register(name, kind, aliases, finding)
+        entity_id = self._register(name.name or name.text, kind, aliases, finding)
+        if finding.compared and not (name.is_another or name.is_new):
+            self.doubtful[entity_id] = name
+        return entity_id
 
     def add_alias(self, entity_id: UUID, alias: Alias, finding: FoundEntity, said: str = "") -> None:
         """Add an alias, unless readers see that the entity has it.
@@ -612,8 +594,11 @@ class NameResolver:
 
     def user(self) -> KnownEntity:
         """The user's entity; registered where it is new, unless one known person already has a name of the user."""
-        named = [(name[:MAX_NAME], name_key(name)) for name in self.context.registered_names]
-        aliases = [Alias(text=name, key=key) for name, key in named if key]
+        context, names = self.context, self.context.user_names
+        if names and context.speaker is not None and context.other_speaker is None:
+            names = (context.speaker, *names)  # the first one names the entity
+        known = [(name[:MAX_NAME], name_key(name)) for name in list(dict.fromkeys(names))[:MAX_USER_NAMES]]
+        aliases = [Alias(text=name, key=key) for name, key in known if key]
         if (user := self.registry.user()) is not None:
             for alias in aliases:
                 self.add_alias(user.entity_id, alias, FoundEntity(entity=user, step="user"))
@@ -637,21 +622,18 @@ class NameResolver:
         known = next((one.entity_id for one in holders if one.entity_id not in self.new), None)
         self.unlinked.append(UnlinkedName(name=name, reason="name_taken", entity_id=known))
 
-    def propose_stated_merge(self, into_id: UUID, merged_id: UUID, words: str) -> None:
-        """Propose to merge two known entities that these words state to be one; the user is always the target."""
-        into, merged = self.registry[into_id], self.registry[merged_id]
-        if merged.keys("user"):
-            into, merged = merged, into
-        if (into.entity_id, merged.entity_id) not in self.proposed:
-            self.proposed[merged.entity_id, into.entity_id] = ProposedMerge(merged, into, words, is_stated=True)
-
     def propose_tie_merge(self, name: SpokenName, tie_key: str | None, found: KnownEntity) -> None:
         """Propose to merge a wife known without a name into Ana, who is known by her name, after "my wife Ana"."""
         tied = self.registry.of_tie(tie_key) if tie_key and name.key else []
         nameless = [one for one in tied if not names_of(one) and not one.keys("user") and one.entity_id not in self.new]
         if len(nameless) == 1 and found.entity_id not in {nameless[0].entity_id, *self.new}:
-            merge = ProposedMerge(nameless[0], found, name.text)
-            self.proposed[merge.merged.entity_id, found.entity_id] = merge
+            self.propose(ProposedMerge(nameless[0], found, name.text))
+
+    def propose(self, merge: ProposedMerge) -> None:
+        """Propose to merge two known entities; the user is always the target."""
+        if merge.merged.keys("user"):
+            merge = merge._replace(merged=merge.into, into=merge.merged)
+        self.proposed.setdefault((merge.merged.entity_id, merge.into.entity_id), merge)
 
     def _register(self, name: str, kind: EntityType, aliases: Sequence[Alias], finding: FoundEntity) -> UUID:
         entity_id = ids.entity_id(self.context.owner, self.context.source_id, len(self.new))

@@ -1,6 +1,6 @@
 """Whether a new fact and a known fact are about the same entity, whatever names they use for it."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -41,7 +41,6 @@ def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> Entit
 
 
 def subjects_by_fact(subjects: Iterable[KnownEntity]) -> dict[UUID, KnownEntity]:
-    """The entities by the ids of the facts that have them as subject."""
     return {fact_id: entity for entity in subjects for fact_id in entity.subject_of}
 
 
@@ -70,18 +69,21 @@ def with_subject_relations(
 ) -> MatchedFacts:
     """The facts of a turn, each candidate with whether it is about the entity of the fact.
 
-    `others` are the subjects of candidates that were looked up after the names of the turn.
+    `others` are the subjects of candidates that were looked up after the names of the turn. Of a known fact without an
+    entity, as after that was forgotten, the words of its subject tell.
     """
     subjects = subjects_by_fact((*others, *found.registry))
-    if not subjects:
-        return envelope
     facts = []
     for matched in envelope.facts:
         subject_id = found.subject_of(matched.fact)
         subject = found.registry[subject_id] if subject_id else None
         candidates = []
         for known in matched.candidates:
-            relation = entity_relation(subject, subjects.get(known.fact_id)) or known.subject_relation
+            about = subjects.get(known.fact_id)
+            relation = entity_relation(subject, about) or known.subject_relation
+            by_words = compare_subjects(matched.fact.subject, known.subject, envelope.user_names)
+            if relation is None and about is None and by_words == "other":
+                relation = "other"
             candidates.append(known.model_copy(update={"subject_relation": relation}))
         facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))
     return envelope.model_copy(update={"facts": tuple(facts)})
@@ -100,7 +102,19 @@ class EntityCandidates:
     async def add(self, envelope: MatchedFacts, found: TurnEntities | None, rules: EffectivePolicy) -> MatchedFacts:
         if found is None or envelope.scope is None:
             return envelope
-        requests = dict(_requests(envelope, found, rules))
+        requests: dict[int, EntityFactsQuery] = {}
+        for place, matched in enumerate(envelope.facts):
+            key, subject_id = matched.fact.key, found.subject_of(matched.fact)
+            if key is None or not (matched.fact.single_valued or rules.is_single_valued(key)):
+                continue
+            if subject_id is None or subject_id in found.new:
+                continue
+            subject = found.registry[subject_id]
+            of_key = sum(known.key == key for known in matched.candidates)
+            if of_key >= MAX_CANDIDATES_OF_KEY and len(subject.aliases) > 1 and not subject.keys("user"):
+                known_ids = tuple(one.fact_id for one in matched.candidates)
+                query = EntityFactsQuery(entity_id=subject_id, key=key, vector=matched.vector, known=known_ids)
+                requests[place] = query
         if not requests:
             return envelope
         added = await self.facts.facts_of_entities(envelope.scope, list(requests.values()), at=envelope.occurred_at)
@@ -109,21 +123,3 @@ class EntityCandidates:
             known = facts[place].candidates
             facts[place] = facts[place].model_copy(update={"candidates": (*known, *more)})
         return envelope.model_copy(update={"facts": tuple(facts)})
-
-
-def _requests(
-    envelope: MatchedFacts, found: TurnEntities, rules: EffectivePolicy
-) -> Iterator[tuple[int, EntityFactsQuery]]:
-    """The queries by the places of their facts: facts with a single-valued key, about a known entity of two names."""
-    for place, matched in enumerate(envelope.facts):
-        fact, subject_id = matched.fact, found.subject_of(matched.fact)
-        if fact.key is None or not (fact.single_valued or rules.is_single_valued(fact.key)):
-            continue
-        if subject_id is None or subject_id in found.new:
-            continue
-        if sum(known.key == fact.key for known in matched.candidates) < MAX_CANDIDATES_OF_KEY:
-            continue
-        subject = found.registry[subject_id]
-        if len(subject.aliases) > 1 and not subject.keys("user"):
-            known_ids = tuple(one.fact_id for one in matched.candidates)
-            yield place, EntityFactsQuery(entity_id=subject_id, key=fact.key, vector=matched.vector, known=known_ids)

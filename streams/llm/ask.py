@@ -4,7 +4,7 @@ The first part is what prompts and parsers share: the base of replies, JSON, and
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -41,6 +41,7 @@ from mnemolog.streams.llm.ports import (
 CUT_OFF_NOTE: Final = "the answer was cut off at the token limit of the server: what it says last may be missing"
 MAX_LINE = 2000
 MAX_COMPLAINTS = 10
+"""What remains is for the next re-prompt."""
 _LONGEST_WORD = 50  # characters; where no word begins so near to the end, as in Chinese, a text is cut anywhere
 _NOT_FOR_MODELS = frozenset({"title", "maxLength", "default"})
 """OpenAI's strict schemas refuse maxLength and default; titles are tokens."""
@@ -79,12 +80,6 @@ class ReadingContext:
     zone: tzinfo = UTC
     unread: list[str] = field(default_factory=list)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """One note on all unread fields; it has no word of the reply, which may be about what is never stored."""
-        names = ", ".join(dict.fromkeys(self.unread))
-        return (f"fields of the reply could not be read and were passed over: {names}",) if names else ()
-
 
 class ReplyModel(BaseModel):
     """The base of what a model answers, read as models answer it.
@@ -113,7 +108,14 @@ class ReplyModel(BaseModel):
             faults, first = _faults(error), error
         if not isinstance(value, dict) or any(faults[name] for name in required if name in faults):
             raise first
-        value = value | {name: _other_form(value[name], at) for name, at in faults.items() if name in value}
+        other: dict[str, Any] = {}
+        for name in faults.keys() & value.keys():
+            # A list without its faulty items, or else its one item; of what is no list, a list with it.
+            listed = value[name] if isinstance(value[name], list) else None
+            kept = [one for place, one in enumerate(listed or ()) if place not in faults[name]]
+            is_lone = listed is not None and not faults[name] and len(listed) == 1
+            other[name] = [value[name]] if listed is None else listed[0] if is_lone else kept
+        value = value | other
         unread += [name for name, at in faults.items() if at]
         try:
             return handler(value)
@@ -125,24 +127,13 @@ class ReplyModel(BaseModel):
 
 
 def _faults(error: ValidationError) -> dict[str, set[int]]:
-    """The fields with faults, and the places of the faulty items of those that are lists."""
     found: dict[str, set[int]] = {}
     for name, *at in (fault["loc"] for fault in error.errors(include_url=False) if fault["loc"]):
         found.setdefault(str(name), set()).update(place for place in at[:1] if isinstance(place, int))
     return found
 
 
-def _other_form(value: Any, faulty: Collection[int]) -> Any:
-    """A list without its faulty items, or else its one item; of what is no list, a list with it."""
-    if not isinstance(value, list):
-        return [value]
-    if not faulty and len(value) == 1:
-        return value[0]
-    return [one for place, one in enumerate(value) if place not in faulty]
-
-
 def _filled(text: str) -> str:
-    """The text without quotes around the whole of it."""
     if not text.strip():
         raise ValueError("must not be blank")
     inner = text.strip()[1:-1]
@@ -150,7 +141,6 @@ def _filled(text: str) -> str:
 
 
 def _null(value: object) -> object:
-    """None for what models write in its place."""
     is_null = isinstance(value, str) and (value.strip() == "None" or value.strip().casefold() in {"", "null", "n/a"})
     return None if is_null else value
 
@@ -182,13 +172,7 @@ def as_slots(value: object) -> object:
     return [slot for one in given if (slot := as_slot(one)) is not None] if isinstance(given, list) else value
 
 
-def _no_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("must be a number")  # noqa: TRY004 -- Pydantic reads it
-    return value
-
-
-WholeNumber = Annotated[int, BeforeValidator(_no_bool)]
+WholeNumber = Annotated[int, BeforeValidator(lambda value: None if isinstance(value, bool) else value)]
 Line = Annotated[Text, Field(max_length=MAX_LINE)]
 FilledLine = Annotated[Line, AfterValidator(_filled)]
 OptionalLine = Annotated[Line | None, BeforeValidator(_null)]
@@ -204,7 +188,7 @@ def read_reply(model: type[M], text: str, context: ReadingContext | None = None)
         return model.model_validate(found, context=context)
     except ValidationError as error:
         faults = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False))
-        return first_complaints(faults)
+        return tuple(faults)[:MAX_COMPLAINTS]
 
 
 def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any] | str:
@@ -222,14 +206,11 @@ def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any]
     is_cut = has_mark or bool(_CUT.search(text))
     said = _REASONING.sub("", text)
     with suppress(RecursionError):
-        for version in dict.fromkeys((said, text)):
-            if found := _named(_json_values(version), name, is_list=is_list):
-                return found
-            repaired = _repaired(version)
-            found = _named([repaired], name, is_list=is_list)
-            if found is None and is_list and (items := _bare_items(repaired)) is not None:
+        for values, is_repaired in (each for version in dict.fromkeys((said, text)) for each in _json_in(version)):
+            found = _named(values, name, is_list=is_list)
+            if found is None and is_repaired and is_list and (items := _bare_items(values[0])):
                 found = {name: items}
-            if found and is_cut:
+            if found and is_repaired and is_cut:
                 read = found[name][:-1] if is_list else ()
                 found = {**found, name: read, CUT_OFF: True} if read else None
             if found:
@@ -241,24 +222,23 @@ def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any]
     return f'the answer is not one complete JSON object {{"{name}": ...}}: answer with it and nothing else'
 
 
-def _json_values(text: str) -> Iterator[Any]:
-    """The JSON objects and lists that stand in a text one after another."""
-    place = 0
+def _json_in(text: str) -> Iterator[tuple[list[Any], bool]]:
+    """The JSON objects and lists that stand in a text one after another; then what the text was meant to be, repaired.
+
+    The latter is one value, or several as a list.
+    """
+    values, place = list[Any](), 0
     for begin in islice(_OPENING.finditer(text), _MAX_STARTS):
         if begin.start() >= place:
             with suppress(ValueError):
                 value, place = _DECODER.raw_decode(text, begin.start())
-                yield value
-
-
-def _repaired(text: str) -> Any:
-    """What a text that is no JSON was meant to be: one value, or several as a list; None for what is beyond repair."""
+                values.append(value)
+    yield values, False
     if len(text) <= _MAX_REPAIRED and not _NESTED.search(text):
         with suppress(ImportError, ValueError):
             from json_repair import loads  # noqa: PLC0415 -- for models of servers alone
 
-            return loads(text)
-    return None
+            yield [loads(text)], True
 
 
 def _named(values: Iterable[Any], name: str, *, is_list: bool) -> dict[str, Any] | None:
@@ -299,23 +279,26 @@ def _items(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-def _bare_items(value: Any) -> list[Any] | None:
+def _bare_items(value: Any) -> list[Any]:
     """Items that stand alone, in a list, or under another name than was asked for."""
     if isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()
     given = value if isinstance(value, list) else [value]
     objects = [one for one in given if isinstance(one, dict)]
-    items = [one for one in objects if len(one) > 1] if objects else given if value is given else []
-    return items or None
+    return [one for one in objects if len(one) > 1] if objects else given if value is given else []
 
 
-def first_complaints(complaints: Iterable[str]) -> tuple[str, ...]:
-    """At most `MAX_COMPLAINTS`; what remains is for the next re-prompt."""
-    return tuple(complaints)[:MAX_COMPLAINTS]
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with these properties: all required, nothing additional."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def reply_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a reply in the subset that structured output accepts: all required, nothing additional."""
     schema: dict[str, Any] = _pruned(model.model_json_schema())
     return schema
 
@@ -436,7 +419,6 @@ def step_of(stage: Stage, prompt_version: str, outcome: Answer[T] | ReplyInvalid
 
 
 def fallback_notes(answers: Iterable[TimedReply | EmbeddingResult]) -> Iterator[str]:
-    """A note for each fallback that answered."""
     return (f"answered by the fallback {name}" for name in dict.fromkeys(one.endpoint for one in answers) if name)
 
 

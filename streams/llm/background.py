@@ -1,7 +1,8 @@
 """What a prompt shows beside a turn: which entities its words may name, and what fits into the tokens for it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Final, TypeVar
@@ -37,8 +38,16 @@ class SaidNames:
 
 
 def names_said_in(text: str) -> SaidNames:
-    words = _WORD.findall(text)
-    heads = dict.fromkeys(head for word in words for head in _heads_of_word(word))
+    words, heads = _WORD.findall(text), dict[str, None]()
+    for word in words:
+        if _UNSPACED.search(word):
+            places = range(len(word))
+            heads |= dict.fromkeys(
+                word[start : start + size] for start in places for size in range(1, HEAD_LETTERS + 1)
+            )
+        elif word not in SMALL_WORDS:  # in small letters it begins no name
+            parts = (word, *_JOINS.split(word)[1:])
+            heads |= dict.fromkeys(name_head(key) for part in parts if (key := name_key(part)))
     compared = " ".join(name_key(part) for word in words for part in _JOINS.split(word))
     ties = tuple(dict.fromkeys(tie for tie, _ in ties_in(text)))
     predicates = dict.fromkeys(map(name_of_predicate, ties))
@@ -50,21 +59,11 @@ def names_said_in(text: str) -> SaidNames:
     )
 
 
-def _heads_of_word(word: str) -> Iterator[str]:
-    """The heads of names that may begin with a word; a small word in small letters begins none."""
-    if _UNSPACED.search(word):
-        places = range(len(word))
-        yield from (word[start : start + size] for start in places for size in range(1, HEAD_LETTERS + 1))
-    elif word not in SMALL_WORDS:
-        yield from (name_head(key) for part in (word, *_JOINS.split(word)[1:]) if (key := name_key(part)))
-
-
 _LEAST: Final = 24
 """Tokens of the end of a message that is worth showing."""
 _AROUND: Final = 12
 """Tokens of a line besides its text: the mark, the time, the role."""
 
-T = TypeVar("T")
 Shown = TypeVar("Shown", ShownFact, ShownEntity)
 
 
@@ -76,31 +75,35 @@ def last_messages(messages: Sequence[EarlierMessage], *, count: int, tokens: int
         size = estimate_tokens(message.content)
         if size > room:
             if room >= _LEAST:
-                kept.append(message.model_copy(update={"content": _end_of(message.content, room)}))
+                words = message.content.split()
+                fitting = bisect_right(
+                    range(1, len(words) + 1), room, key=lambda count: estimate_tokens(" ".join(words[-count:]))
+                )
+                end = " ".join(words[-fitting:]) if fitting else message.content[-room:]
+                kept.append(message.model_copy(update={"content": f"… {end}"}))
             break
         kept.append(message)
         tokens = room - size
     return tuple(reversed(kept))
 
 
-def best_facts(facts: Iterable[ShownFact], *, tokens: int) -> tuple[ShownFact, ...]:
-    """The first facts that fit."""
-    return tuple(_fitting(facts, tokens, lambda fact: f"{fact.key} {fact.value} {fact.subject} {fact.text}"))
-
-
-def best_entities(entities: Iterable[ShownEntity], *, tokens: int) -> tuple[ShownEntity, ...]:
-    """The first entities that fit into half of these tokens: the other half is for facts."""
-    return tuple(_fitting(entities, tokens // 2, _entity_text))
-
-
-def tokens_of_entities(entities: Iterable[ShownEntity]) -> int:
-    """The tokens that these entities take."""
-    return sum(_AROUND + estimate_tokens(_entity_text(entity)) for entity in entities)
-
-
-def _entity_text(entity: ShownEntity) -> str:
-    """All that is shown of an entity."""
-    return " ".join((entity.name, entity.type, *entity.names, *entity.ties))
+def best_shown(
+    entities: Iterable[ShownEntity], facts: Iterable[ShownFact], *, tokens: int
+) -> tuple[tuple[ShownEntity, ...], tuple[ShownFact, ...]]:
+    """The first entities that fit into half of these tokens, and the first facts that fit into what is left."""
+    kept_entities, kept_facts, left = list[ShownEntity](), list[ShownFact](), tokens
+    for entity in entities:
+        size = _AROUND + estimate_tokens(" ".join((entity.name, entity.type, *entity.names, *entity.ties)))
+        if left - size < tokens - tokens // 2:
+            break
+        kept_entities.append(entity)
+        left -= size
+    for fact in facts:
+        left -= _AROUND + estimate_tokens(f"{fact.key} {fact.value} {fact.subject} {fact.text}")
+        if left < 0:
+            break
+        kept_facts.append(fact)
+    return tuple(kept_entities), tuple(kept_facts)
 
 
 def in_turn(*lists: Sequence[Shown]) -> tuple[Shown, ...]:
@@ -111,23 +114,3 @@ def in_turn(*lists: Sequence[Shown]) -> tuple[Shown, ...]:
             if item is not None:
                 found[item.fact_id if isinstance(item, ShownFact) else item.entity_id] = item
     return tuple(found.values())
-
-
-def _fitting(items: Iterable[T], tokens: int, text_of: Callable[[T], str]) -> Iterable[T]:
-    for item in items:
-        tokens -= _AROUND + estimate_tokens(text_of(item))
-        if tokens < 0:
-            return
-        yield item
-
-
-def _end_of(content: str, tokens: int) -> str:
-    """The last words of a text that fit."""
-    words = content.split()
-    low, high = 0, len(words)
-    while low < high:  # so many words from the end fit
-        middle = (low + high + 1) // 2
-        fits = estimate_tokens(" ".join(words[len(words) - middle :])) <= tokens
-        low, high = (middle, high) if fits else (low, middle - 1)
-    end = " ".join(words[len(words) - low :]) if low else content[-tokens:]
-    return f"… {end}"

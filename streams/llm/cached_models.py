@@ -13,23 +13,8 @@ from mnemolog.schemas.costs import NO_PRICES, PriceTable
 from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, SharedCall, StoredReply
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
+from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.calls import count_cost, record_call
-from mnemolog.streams.llm.ports import (
-    AskModel,
-    BatchSuspectError,
-    ChatModel,
-    DivideReply,
-    Embedder,
-    EmbeddingResult,
-    Prompt,
-    PromptRefusedError,
-    Reply,
-    ReplyStore,
-    RequestSource,
-    SourceQuestion,
-    TimedReply,
-    Usage,
-)
 from mnemolog.streams.micro_batcher import MicroBatcher
 
 _LONGEST_NAME_IN_KEY: Final = 200
@@ -42,11 +27,16 @@ class CachedChatModel:
     What is fetched or stored while a call to the database runs goes there together in the next one.
     """
 
-    def __init__(self, model: ChatModel, replies: ReplyStore, prices: PriceTable = NO_PRICES) -> None:
+    def __init__(self, model: ports.ChatModel, replies: ports.ReplyStore, prices: PriceTable = NO_PRICES) -> None:
         self._model = model
         self._prices = prices
         self._replies = replies
-        self._gets: MicroBatcher[ReplyKey, tuple[StoredReply, ...]] = MicroBatcher(self._get_many, max_wait=0)
+
+        async def get_many(keys: list[ReplyKey]) -> list[tuple[StoredReply, ...]]:
+            stored = await replies.get_many(keys)
+            return [stored.get(key, ()) for key in keys]
+
+        self._gets: MicroBatcher[ReplyKey, tuple[StoredReply, ...]] = MicroBatcher(get_many, max_wait=0)
         self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(
             replies.put_many, max_wait=0, isolate_on=(ReplyNotStorableError,)
         )
@@ -55,11 +45,11 @@ class CachedChatModel:
     def model(self) -> str:
         return self._model.model
 
-    def for_source(self, source: RequestSource, question: Prompt) -> AskModel:
+    def for_source(self, source: ports.RequestSource, question: ports.Prompt) -> ports.AskModel:
         """A way to ask `question`, and to ask it again with complaints, on behalf of `source`."""
         version = self._version(question)
 
-        async def ask(prompt: Prompt, attempt: int) -> TimedReply:
+        async def ask(prompt: ports.Prompt, attempt: int) -> ports.TimedReply:
             stored = await self._gets.submit(_key(source, version))
             known = next((reply for reply in stored if reply.attempt == attempt), None)
             if known is None:
@@ -73,23 +63,23 @@ class CachedChatModel:
 
         return ask
 
-    async def unused_replies(self, source: RequestSource, question: Prompt | None) -> Sequence[TimedReply]:
-        """As `SourceChatModel`."""
+    async def unused_replies(
+        self, source: ports.RequestSource, question: ports.Prompt | None
+    ) -> Sequence[ports.TimedReply]:
         if source.position is None:
             return ()
         stored = await self._replies.paid(source.owner, source.source_id, source.stage, source.position)
         used = self._version(question) if question else None
         return [_to_timed_reply(reply, source.position) for reply in stored if reply.version != used]
 
-    async def has_reply(self, question: SourceQuestion) -> bool:
-        """As `SourceChatModel`."""
+    async def has_reply(self, question: ports.SourceQuestion) -> bool:
         return bool(await self._gets.submit(_key(question.source, self._version(question.prompt))))
 
     async def ask_together(
         self,
-        questions: Sequence[SourceQuestion],
-        prompt: Prompt,
-        divide: DivideReply,
+        questions: Sequence[ports.SourceQuestion],
+        prompt: ports.Prompt,
+        divide: ports.DivideReply,
         *,
         known: tuple[UUID, ...] = (),
         entities: tuple[UUID, ...] = (),
@@ -100,7 +90,8 @@ class CachedChatModel:
         milliseconds = record_call(prompt.purpose, reply.model, started, reply.usage, turns=len(questions))
         count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
         parts = divide(reply)
-        request, first = _text_digest(prompt), next((place for place, part in enumerate(parts) if part), None)
+        request = _digest(*(message.content for message in prompt.messages))
+        first = next((place for place, part in enumerate(parts) if part), None)
         turn_ids = tuple(question.source.source_id for question in questions)
         new = []
         for place, (question, part) in enumerate(zip(questions, parts, strict=True)):
@@ -120,21 +111,17 @@ class CachedChatModel:
         await self._replies.put_many(new)
         return [part is not None for part in parts]
 
-    def _version(self, question: Prompt) -> str:
+    def _version(self, question: ports.Prompt) -> str:
         # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
         # other candidates, and the integers of a reply mean nothing without them.
         name = question.model or self._model.model
         name = name if len(name) <= _LONGEST_NAME_IN_KEY else _digest(name)
-        return f"{question.version}/{name}/{_text_digest(question)}"
+        return f"{question.version}/{name}/{_digest(*(message.content for message in question.messages))}"
 
     async def close(self) -> None:
         await self._gets.close()
         await self._puts.close()
         await self._model.close()
-
-    async def _get_many(self, keys: list[ReplyKey]) -> list[tuple[StoredReply, ...]]:
-        stored = await self._replies.get_many(keys)
-        return [stored.get(key, ()) for key in keys]
 
 
 class _StoredVectors(Record):
@@ -144,7 +131,7 @@ class _StoredVectors(Record):
     vectors: tuple[Vector, ...]
 
 
-_EmbeddingRequest = tuple[RequestSource, tuple[str, ...]]
+_EmbeddingRequest = tuple[ports.RequestSource, tuple[str, ...]]
 
 
 class CachedEmbedder:
@@ -152,8 +139,8 @@ class CachedEmbedder:
 
     def __init__(
         self,
-        embedder: Embedder,
-        replies: ReplyStore,
+        embedder: ports.Embedder,
+        replies: ports.ReplyStore,
         *,
         max_texts: int,
         max_wait: float,
@@ -163,89 +150,84 @@ class CachedEmbedder:
         self._prices = prices
         self._embedder = embedder
         self._replies = replies
-        self._batcher: MicroBatcher[_EmbeddingRequest, EmbeddingResult] = MicroBatcher(
+
+        async def embed_alone(wanted: _EmbeddingRequest) -> ports.EmbeddingResult:
+            return (await self._embed_all([wanted], divisible=False))[0]
+
+        self._batcher: MicroBatcher[_EmbeddingRequest, ports.EmbeddingResult] = MicroBatcher(
             lambda wanted: self._embed_all(wanted, divisible=True),
-            run_alone=self._embed_alone,
+            run_alone=embed_alone,
             max_items=max_texts,
             max_wait=max_wait,
             max_concurrent=max_concurrent,
-            isolate_on=(BatchSuspectError, PromptRefusedError, ReplyNotStorableError),
+            isolate_on=(ports.BatchSuspectError, ports.PromptRefusedError, ReplyNotStorableError),
         )
 
     @property
     def model(self) -> str:
         return self._embedder.model
 
-    async def embed(self, source: RequestSource, texts: tuple[str, ...]) -> EmbeddingResult:
+    async def embed(self, source: ports.RequestSource, texts: tuple[str, ...]) -> ports.EmbeddingResult:
         """Return one vector a text. Waits up to `max_wait` seconds for other texts. Raises `PromptRefusedError`."""
         if not texts:
-            return EmbeddingResult(vectors=(), model=self.model, calls=0, tokens=0, milliseconds=0)
+            return ports.EmbeddingResult(vectors=(), model=self.model, calls=0, tokens=0, milliseconds=0)
         return await self._batcher.submit((source, texts))
 
     async def close(self) -> None:
         await self._batcher.close()
         await self._embedder.close()
 
-    async def _embed_alone(self, wanted: _EmbeddingRequest) -> EmbeddingResult:
-        return (await self._embed_all([wanted], divisible=False))[0]
-
-    async def _embed_all(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[EmbeddingResult]:
-        keys = [_key(source, self._version(texts)) for source, texts in wanted]
+    async def _embed_all(self, wanted: list[_EmbeddingRequest], *, divisible: bool) -> list[ports.EmbeddingResult]:
+        versions = [f"embed/{self.model}/{_digest(*texts)}" for _, texts in wanted]
+        keys = [_key(source, version) for (source, _), version in zip(wanted, versions, strict=True)]
         stored = dict(await self._replies.get_many(keys))
-        missing = [request for key, request in zip(keys, wanted, strict=True) if key not in stored]
+        missing = [place for place, key in enumerate(keys) if key not in stored]
         # What is stored is what was made now, unless another worker was first: then its vectors count.
         made: dict[str, _StoredVectors] = {}
         if missing:
-            new = await self._call_embedder(missing, made, divisible=divisible)
+            started = perf_counter()
+            all_texts = [text for place in missing for text in wanted[place][1]]
+            embeddings = await self._embedder.embed(all_texts, divisible=divisible)
+            milliseconds = record_call("embed", self.model, started, embeddings.usage)
+            count_cost(self._prices, "embed", self.model, embeddings.usage)
+            metrics.EMBEDDING_TEXTS.observe(len(all_texts))
+            vectors, new = iter(embeddings.vectors), []
+            for place in missing:
+                source, texts = wanted[place]
+                share = len(texts) / len(all_texts)
+                own = _StoredVectors(share=round(share, 4), vectors=tuple(islice(vectors, len(texts))))
+                usage = ports.Usage(input_tokens=round(embeddings.usage.input_tokens * share))
+                reply = ports.Reply(
+                    text=own.model_dump_json(), model=self.model, usage=usage, endpoint=embeddings.endpoint
+                )
+                made[reply.text] = own
+                new.append(_to_stored_reply(source, versions[place], reply, milliseconds=milliseconds))
             stored |= {reply.key: (reply,) for reply in await self._replies.put_many(new)}
         results = []
         for key, (source, _) in zip(keys, wanted, strict=True):
-            reply = stored[key][0]
-            kept = made.get(reply.reply) or _StoredVectors.model_validate_json(reply.reply)
-            is_paid = reply.is_paid_by_another(source.position)
+            kept = stored[key][0]
+            own = made.get(kept.reply) or _StoredVectors.model_validate_json(kept.reply)
+            is_paid = kept.is_paid_by_another(source.position)
             results.append(
-                EmbeddingResult(
-                    vectors=kept.vectors,
-                    model=reply.model,
-                    calls=0 if is_paid else kept.share,
-                    tokens=0 if is_paid else reply.input_tokens,
-                    milliseconds=reply.milliseconds,
+                ports.EmbeddingResult(
+                    vectors=own.vectors,
+                    model=kept.model,
+                    calls=0 if is_paid else own.share,
+                    tokens=0 if is_paid else kept.input_tokens,
+                    milliseconds=kept.milliseconds,
                     is_paid=is_paid,
-                    endpoint=reply.endpoint,
+                    endpoint=kept.endpoint,
                 )
             )
         return results
 
-    async def _call_embedder(
-        self, wanted: list[_EmbeddingRequest], made: dict[str, _StoredVectors], *, divisible: bool
-    ) -> list[StoredReply]:
-        """The replies to store; `made` gets what each text of them says."""
-        started = perf_counter()
-        all_texts = [text for _, texts in wanted for text in texts]
-        embeddings = await self._embedder.embed(all_texts, divisible=divisible)
-        milliseconds = record_call("embed", self.model, started, embeddings.usage)
-        count_cost(self._prices, "embed", self.model, embeddings.usage)
-        metrics.EMBEDDING_TEXTS.observe(len(all_texts))
-        vectors, new = iter(embeddings.vectors), []
-        for source, texts in wanted:
-            share = len(texts) / len(all_texts)
-            own = _StoredVectors(share=round(share, 4), vectors=tuple(islice(vectors, len(texts))))
-            usage = Usage(input_tokens=round(embeddings.usage.input_tokens * share))
-            reply = Reply(text=own.model_dump_json(), model=self.model, usage=usage, endpoint=embeddings.endpoint)
-            made[reply.text] = own
-            new.append(_to_stored_reply(source, self._version(texts), reply, milliseconds=milliseconds))
-        return new
 
-    def _version(self, texts: tuple[str, ...]) -> str:
-        return f"embed/{self.model}/{_digest(*texts)}"
-
-
-def _key(source: RequestSource, version: str) -> ReplyKey:
+def _key(source: ports.RequestSource, version: str) -> ReplyKey:
     return (source.owner, source.source_id, source.stage, version)
 
 
 def _to_stored_reply(
-    source: RequestSource, version: str, reply: Reply, *, milliseconds: float, attempt: int = 0
+    source: ports.RequestSource, version: str, reply: ports.Reply, *, milliseconds: float, attempt: int = 0
 ) -> StoredReply:
     return StoredReply(
         owner=source.owner,
@@ -264,10 +246,12 @@ def _to_stored_reply(
     )
 
 
-def _to_timed_reply(reply: StoredReply, position: str | None) -> TimedReply:
-    usage = Usage(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cached_tokens=reply.cached_tokens)
+def _to_timed_reply(reply: StoredReply, position: str | None) -> ports.TimedReply:
+    usage = ports.Usage(
+        input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cached_tokens=reply.cached_tokens
+    )
     shared = SharedCall.model_validate_json(reply.shared) if reply.shared else None
-    return TimedReply(
+    return ports.TimedReply(
         text=reply.reply,
         model=reply.model,
         usage=usage,
@@ -276,11 +260,6 @@ def _to_timed_reply(reply: StoredReply, position: str | None) -> TimedReply:
         is_paid=reply.is_paid_by_another(position),
         endpoint=reply.endpoint,
     )
-
-
-def _text_digest(prompt: Prompt) -> str:
-    """Stands for all that a prompt says."""
-    return _digest(*(message.content for message in prompt.messages))
 
 
 def _digest(*texts: str) -> str:

@@ -17,7 +17,6 @@ from mnemolog.streams import metrics
 from mnemolog.streams.llm.ports import BatchSuspectError, PromptRefusedError, Usage
 
 T = TypeVar("T")
-FailureKind = Literal["unavailable", "refused"]
 _log = get_logger(__name__)
 
 
@@ -38,7 +37,6 @@ def record_call(purpose: str, model: str, started: float, usage: Usage, *, turns
 
 
 def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> None:
-    """Count one call: its money, or that this is unknown."""
     took = ModelUsage(
         model=model,
         day=datetime.now(UTC).date(),
@@ -78,8 +76,6 @@ _SAME_ADVICE: Final[Mapping[str, str]] = {
     "unexpected_reply": "not_json",
     "no_choices": "not_json",
 }
-_OF_SERVER: Final = frozenset({"connection", "timeout", "not_json", "unexpected_reply", "other_model"})
-"""Failures, besides statuses, with which a fallback is asked."""
 _QUOTABLE: Final = frozenset({"connection", "http_402", "http_404", "http_429", "wrong_dimensions", "wrong_count"})
 """Failures whose details are about the server and the account alone."""
 FAILURES_TO_WARN: Final = 5
@@ -96,7 +92,7 @@ class CallFailure:
     of the request that the server names, `is_too_long` whether it says that a text is too long.
     """
 
-    kind: FailureKind
+    kind: Literal["unavailable", "refused"]
     code: str
     detail: str = ""
     retry_after: float | None = None
@@ -109,11 +105,6 @@ class CallFailure:
         said = f": {self.detail}" if self.detail and self.code in _QUOTABLE else ""
         advice = _ADVICE.get(_SAME_ADVICE.get(self.code, self.code), "the server fails: see its log")
         return f"{advice} ({self.code}{said})"
-
-    @property
-    def is_of_server(self) -> bool:
-        """Whether another server may well answer: this one is away, out of quota, or refuses the key."""
-        return self.kind == "unavailable" and (self.code in _OF_SERVER or self.code.startswith("http_"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,10 +131,11 @@ class CallSlots:
 
 
 class CallRetrier:
-    """Runs the calls of one kind.
+    """Runs the calls of one kind, and knows the server by the outcomes of all of them and of probes.
 
-    `probe` is a small call. `on_pause` gets True when all calls are paused, and False when they go on. Retriers that
-    share `slots` share one limit. `problems` has, under `name`, why all calls fail at the moment.
+    `probe` is a small call. `on_pause` gets True when all calls are paused, after many failures in a row, and False
+    when they go on. Retriers that share `slots` share one limit. `problems` has, under `name`, why all calls fail at
+    the moment.
     """
 
     def __init__(
@@ -157,23 +149,22 @@ class CallRetrier:
         problems: MutableMapping[str, str] | None = None,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
+        self.name = name
+        self.paused = False
+        """Whether all calls wait until a probe succeeds."""
         self._settings = settings
+        self._probe = probe
+        self._slots = slots or CallSlots(settings.max_concurrent)
+        self._on_pause = on_pause
+        self._problems = {} if problems is None else problems
         self._uniform = uniform
         self._longest_delay = growing_delay(settings.initial_delay, settings.max_delay)
-        self._slots = slots or CallSlots(settings.max_concurrent)
-        self._endpoint = _Endpoint(
-            probe,
-            self._growing_delay,
-            settings.failures_to_pause,
-            name=name,
-            on_pause=on_pause,
-            problems={} if problems is None else problems,
-        )
-
-    @property
-    def paused(self) -> bool:
-        """Whether all calls wait until a probe succeeds."""
-        return self._endpoint.paused
+        self._probing = asyncio.Lock()
+        self._resumed = asyncio.Event()
+        self._failures_in_a_row = self._failed_probes = self._probes = 0
+        self._paused_at = self._next_probe = 0.0
+        self.outcomes = (0, 0)
+        """How many calls and probes have succeeded and failed."""
 
     async def call(
         self, attempt: Callable[[], Awaitable[T | CallFailure]], *, divisible: bool = False, overridden: bool = False
@@ -187,151 +178,98 @@ class CallRetrier:
         """
         suspicion, failures = Suspicion(), 0
         while True:
-            outcome, others = await self._run(attempt, repeats=failures > 0 or overridden, apart=overridden)
+            outcome, before = await self._run(attempt, repeats=failures > 0 or overridden, apart=overridden)
             if not isinstance(outcome, CallFailure):
                 return outcome
             failures += 1
-            await self._endpoint.probe_unless(others)
-            others_succeed = others.successes > 0
-            suspicion.add_failure(successes=others.successes, failures=others.failures)
+            await self.probe_unless_others_succeed(before)
+            successes, failed = (now - then for now, then in zip(self.outcomes, before, strict=True))
+            suspicion.add_failure(successes=successes, failures=failed)
             if suspicion.is_conclusive:
                 raise PromptRefusedError(outcome.code, outcome.detail)
-            if divisible and others_succeed:
-                raise BatchSuspectError(outcome.code, outcome.detail)
-            if others_succeed and outcome.retry_after is not None:
-                outcome = replace(outcome, retry_after=min(outcome.retry_after, self._settings.max_delay))
+            if successes > 0:
+                if divisible:
+                    raise BatchSuspectError(outcome.code, outcome.detail)
+                if outcome.retry_after is not None:
+                    outcome = replace(outcome, retry_after=min(outcome.retry_after, self._settings.max_delay))
             await asyncio.sleep(self._growing_delay(1 if outcome.kind == "refused" else failures, outcome))
 
     async def _run(
         self, attempt: Callable[[], Awaitable[T | CallFailure]], *, repeats: bool, apart: bool
-    ) -> tuple[T | CallFailure, "_OtherCalls"]:
-        endpoint = self._endpoint
+    ) -> tuple[T | CallFailure, tuple[int, int]]:
+        """The outcome of an attempt, and how many others there were before it; its own failure is none of others."""
         async with self._slots.repeats if repeats else nullcontext():
             while True:
-                if endpoint.paused and not apart:
-                    await endpoint.wait_while_paused()
+                while self.paused and not apart:  # of all that wait, one sends the probes
+                    async with self._probing:
+                        try:
+                            async with asyncio.timeout_at(self._next_probe):
+                                await self._resumed.wait()
+                        except TimeoutError:
+                            await self._run_probe()
                 async with self._slots.all:
-                    if endpoint.paused and not apart:
+                    if self.paused and not apart:
                         continue  # paused while this call waited for its slot
-                    others = _OtherCalls(endpoint, own_failures=0 if apart else 1)
+                    before = self.outcomes
                     outcome = await attempt()
                     if not apart:
-                        endpoint.record(outcome)
-                    return outcome, others
+                        self._record(outcome)
+                        before = (before[0], before[1] + 1)
+                    return outcome, before
 
     def _growing_delay(self, failures: int, failure: CallFailure) -> float:
-        """Seconds until the next attempt after `failures` of them."""
         settings = self._settings
         if failure.retry_after is not None:
             # the jitter keeps all callers from coming back in the same moment
             return min(failure.retry_after, settings.max_retry_after) + self._uniform(0, settings.initial_delay)
         return self._uniform(0, self._longest_delay(failures))
 
-
-class _Endpoint:
-    """What is known of the server from the outcomes of all calls and probes; paused after many failures in a row."""
-
-    def __init__(
-        self,
-        probe: Callable[[], Awaitable[object]],
-        delay: Callable[[int, CallFailure], float],
-        failures_to_pause: int,
-        *,
-        name: str,
-        on_pause: Callable[[bool], None],
-        problems: MutableMapping[str, str],
-    ) -> None:
-        self._probe = probe
-        self._delay = delay
-        self._failures_to_pause = failures_to_pause
-        self._name = name
-        self._on_pause = on_pause
-        self._problems = problems
-        self._probing = asyncio.Lock()
-        self._resumed = asyncio.Event()
-        self._failures_in_a_row = 0
-        self._failed_probes = 0
-        self._probes = 0
-        self._paused_at = self._next_probe = 0.0
-        self.paused = False
-        self.successes = 0
-        self.failures = 0
-
-    def record(self, outcome: object) -> None:
-        """Count the outcome of an attempt or a probe."""
+    def _record(self, outcome: object) -> None:
+        succeeded, failed = self.outcomes
         if not isinstance(outcome, CallFailure):
-            self.successes += 1
+            self.outcomes = (succeeded + 1, failed)
             self._failures_in_a_row = 0
-            self._problems.pop(self._name, None)
+            self._problems.pop(self.name, None)
             if self.paused:
                 self.paused = False
                 self._resumed.set()
                 self._on_pause(False)
                 seconds = asyncio.get_running_loop().time() - self._paused_at
-                _log.info("provider_available", provider=self._name, paused_seconds=seconds)
+                _log.info("provider_available", provider=self.name, paused_seconds=seconds)
             return
-        self.failures += 1
+        self.outcomes = (succeeded, failed + 1)
         self._failures_in_a_row += 1
         if self._failures_in_a_row >= FAILURES_TO_TELL:
-            self._problems[self._name] = outcome.advice
+            self._problems[self.name] = outcome.advice
         if self.paused:
             return
         if self._failures_in_a_row == FAILURES_TO_WARN:
-            _log.warning("provider_failing", provider=self._name, code=outcome.code, detail=outcome.detail)
-        if self._failures_in_a_row >= self._failures_to_pause:
+            _log.warning("provider_failing", provider=self.name, code=outcome.code, detail=outcome.detail)
+        if self._failures_in_a_row >= self._settings.failures_to_pause:
             self.paused = True
             self._resumed.clear()
             self._failed_probes = 0
             self._paused_at = asyncio.get_running_loop().time()
-            self._next_probe = self._paused_at + self._delay(1, outcome)
+            self._next_probe = self._paused_at + self._growing_delay(1, outcome)
             self._on_pause(True)
-            _log.error("provider_unavailable", provider=self._name, code=outcome.code, failures=self._failures_in_a_row)
+            _log.error("provider_unavailable", provider=self.name, code=outcome.code, failures=self._failures_in_a_row)
 
-    async def probe_unless(self, others: "_OtherCalls") -> None:
+    async def probe_unless_others_succeed(self, before: tuple[int, int]) -> None:
         """Send a probe where nothing has succeeded since; callers that wait here at the same time share it."""
         probes = self._probes
-        if not self._needs_probe(others):
-            return
-        async with self._probing:
-            if self._needs_probe(others) and self._probes == probes:
-                await self._run_probe()
 
-    def _needs_probe(self, others: "_OtherCalls") -> bool:
-        return not others.successes and not self.paused
+        def needs_probe() -> bool:
+            return self.outcomes[0] == before[0] and not self.paused
 
-    async def wait_while_paused(self) -> None:
-        """Wait until the pause ends; of all that wait, one sends the probes."""
-        while self.paused:
+        if needs_probe():
             async with self._probing:
-                if not self.paused:
-                    return
-                try:
-                    async with asyncio.timeout_at(self._next_probe):
-                        await self._resumed.wait()
-                except TimeoutError:
+                if needs_probe() and self._probes == probes:
                     await self._run_probe()
 
     async def _run_probe(self) -> None:
         outcome = await self._probe()
         self._probes += 1
-        self.record(outcome)
+        self._record(outcome)
         if self.paused and isinstance(outcome, CallFailure):
             self._failed_probes += 1
-            self._next_probe = asyncio.get_running_loop().time() + self._delay(self._failed_probes, outcome)
-
-
-class _OtherCalls:
-    """The outcomes of other calls since this was made; `own_failures` that are counted since then are no others'."""
-
-    def __init__(self, endpoint: _Endpoint, *, own_failures: int) -> None:
-        self._endpoint = endpoint
-        self._successes = endpoint.successes
-        self._failures = endpoint.failures + own_failures
-
-    @property
-    def successes(self) -> int:
-        return self._endpoint.successes - self._successes
-
-    @property
-    def failures(self) -> int:
-        return self._endpoint.failures - self._failures
+            self._next_probe = asyncio.get_running_loop().time() + self._growing_delay(self._failed_probes, outcome)

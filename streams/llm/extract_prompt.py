@@ -11,7 +11,7 @@ from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.provenance import Emotion, Energy, Mood
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.llm.ask import find_object, one_line, quoted
+from mnemolog.streams.llm.ask import find_object, object_schema, one_line, quoted
 from mnemolog.streams.llm.evidence import shown_messages
 from mnemolog.streams.llm.extract_reply import HINT_OF_CHANGE, lines_of, numbered_lines
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, SharedPrompt, TaskPrompt
@@ -143,7 +143,6 @@ def shared_prompt(tasks: Sequence[ExtractionTask], known: Background) -> SharedP
 
 
 def system_text(subject: ExtractionTask) -> str:
-    """What is asked, and the form of the answer."""
     rules = _SYSTEM.format(categories=", ".join(subject.categories), entity_types=", ".join(subject.entity_types))
     return rules + (MOOD_TEXT if subject.detect_mood else "") + prompt_part(subject.instructions)
 
@@ -160,17 +159,8 @@ def _schema(categories: tuple[str, ...], *, has_mood: bool) -> Mapping[str, Any]
         "change": {"type": "string", "enum": [*HINT_OF_CHANGE, "unsure"]},
         "names": text,
     }
-    moods = {"moods": {"type": "array", "items": _object(MOOD)}} if has_mood else {}
-    return _object({"facts": {"type": "array", "items": _object(fact)}, **moods})
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    moods = {"moods": {"type": "array", "items": object_schema(MOOD)}} if has_mood else {}
+    return object_schema({"facts": {"type": "array", "items": object_schema(fact)}, **moods})
 
 
 def turn_lines(turn: Turn, background: Background, *, first: int = 1) -> list[str]:
@@ -179,7 +169,10 @@ def turn_lines(turn: Turn, background: Background, *, first: int = 1) -> list[st
     if turn.speaker:
         lines.append(f"speaker: {one_line(turn.speaker)}")
     if turn.recalled:
-        lines += ["recalled:", *(f"> {text}" for text in _recalled_texts(turn))]
+        texts = list(dict.fromkeys(map(one_line, turn.recalled)))
+        # A context is given as a whole, and each of its facts again.
+        whole = "" if len(texts) > _MAX_COMPARED else max(texts, key=len)
+        lines += ["recalled:", *(f"> {text}" for text in texts if text == whole or text not in whole)]
     lines += background_lines(background)
     lines.append("conversation:")
     numbers = count(first)
@@ -221,10 +214,3 @@ def background_lines(background: Background) -> list[str]:
         )
         lines += ["earlier:", *said]
     return lines
-
-
-def _recalled_texts(turn: Turn) -> list[str]:
-    """Each recalled text in one line, once: a context is given as a whole, and each of its facts again."""
-    texts = list(dict.fromkeys(map(one_line, turn.recalled)))
-    whole = max(texts, key=len)
-    return [text for text in texts if text == whole or len(texts) > _MAX_COMPARED or text not in whole]

@@ -1,13 +1,14 @@
 """The reply to an extraction: its form, and which of its facts, names and relations are accepted.
 
 `parse_extraction` takes a fact whose excerpt a message of the user says, and whose text says no more (`Evidence`), with
-the names that were said (`said_entities`) and relations between these (`named_relations`, `alias_relations`).
+the names that were said (`said_entities`) and relations between these (`told_relations`).
 """
 
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -22,7 +23,6 @@ from mnemolog.schemas.entities import (
     MAX_RELATIONS,
     MAX_UNLINKED,
     SAME_AS,
-    STRENGTHS,
     EntityType,
     NamedEntity,
     NamedRelation,
@@ -43,7 +43,7 @@ from mnemolog.schemas.facts import (
     Slot,
     ranked_categories,
 )
-from mnemolog.schemas.provenance import DroppedStatement, DropReason, OmissionReason
+from mnemolog.schemas.provenance import DroppedStatement, DropReason
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.names import (
     TIE_TYPES,
@@ -57,30 +57,14 @@ from mnemolog.streams.entities.names import (
     with_owner,
 )
 from mnemolog.streams.entities.relations import name_forms
-from mnemolog.streams.llm.ask import (
-    CUT_OFF_NOTE,
-    MAX_LINE,
-    FilledLine,
-    Line,
-    OptionalLine,
-    ParsedReply,
-    ReadingContext,
-    ReplyModel,
-    ReplyTime,
-    as_slot,
-    as_slots,
-    find_object,
-    first_complaints,
-    shortened,
-)
+from mnemolog.streams.llm import ask
 from mnemolog.streams.llm.evidence import CHECKED, Evidence, evidence_messages, is_said, other_speaker, shown_messages
 from mnemolog.streams.llm.ports import CUT_OFF, ExtractionTask
 from mnemolog.streams.text.differences import USER, is_user_word
-from mnemolog.streams.text.patterns import tables
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
-from mnemolog.streams.text.times import NamedTime, find_times, noted
-from mnemolog.streams.text.tokens import comparable_text, has_words
+from mnemolog.streams.text.times import find_times, noted
+from mnemolog.streams.text.tokens import comparable_text, has_words, tables
 
 _TYPE: Final[TypeAdapter[str]] = TypeAdapter(EntityType)
 _TYPES: Final[Mapping[str, EntityType]] = {
@@ -104,19 +88,24 @@ def read_type(said: str, configured: Collection[EntityType]) -> EntityType:
         return "other"
 
 
-_ROLES: tuple[Role, ...] = ("subject", "object", "mention")
-
-
-class EntityReply(ReplyModel):
+class EntityReply(ask.ReplyModel):
     name: Text
     type: Text = "other"
-    role: Text = "mention"
+    role: Role = "mention"
     aliases: tuple[Text, ...] = ()
     """Each is read as a relation `same_as`."""
 
 
+class RelationReply(ask.ReplyModel):
+    """A relation as rules tell it; a model is not asked for any."""
+
+    subject: Text
+    predicate: Text
+    object: Text
+    strength: Strength = "weak"
+
+
 def speakers_of(turn: Turn) -> frozenset[str]:
-    """The names of who speaks in a turn."""
     return frozenset(name for name in (turn.speaker, *(message.name for message in turn.messages)) if name)
 
 
@@ -126,7 +115,7 @@ def said_entities(
     """The entities whose names occur in `said` or are speakers of the turn; and the names that are left out.
 
     `said` are the messages of the turn and the fact's text. Left out are names that nobody said, of too many letters,
-    and beyond the bound of a fact. `types` were asked for; an unknown role is a mention.
+    and beyond the bound of a fact. `types` were asked for.
     """
     speakers = speakers_of(turn)
     kept: dict[str, NamedEntity] = {}
@@ -141,89 +130,62 @@ def said_entities(
         elif reply.name not in speakers and not is_said(reply.name, said):
             reason = "not_said"
         if name in kept or (reason is None and len(kept) < MAX_ENTITIES):
-            role: Role = next((role for role in _ROLES if role == reply.role), "mention")
-            kept[name] = NamedEntity(name=name, type=read_type(reply.type, types), role=role)
+            kept[name] = NamedEntity(name=name, type=read_type(reply.type, types), role=reply.role)
         else:
-            left_out.setdefault(name, UnlinkedName(name=shortened(name, MAX_NAME), reason=reason or "too_many"))
+            left_out.setdefault(name, UnlinkedName(name=ask.shortened(name, MAX_NAME), reason=reason or "too_many"))
     return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
 
 
-class RelationReply(ReplyModel):
-    subject: Text
-    predicate: Text
-    object: Text
-    strength: Text = "weak"
-
-
-def named_relations(
-    replies: Iterable[RelationReply], names: Iterable[str], turn: Turn, other_speaker: str | None
-) -> tuple[NamedRelation, ...]:
-    """The relations between entities that a fact names, speakers of the turn, and the user.
-
-    `names` are the fact's entities and its subject. What another speaker says of "the user" is about that speaker. A
-    relation with anybody else is left out, of a name with itself, and one whose predicate is no word; `alias_relations`
-    has `same_as`. An unknown strength is weak.
-    """
-    known = {form for name in (*names, *speakers_of(turn)) if name for form in name_forms(name)}
-    kept: dict[tuple[str, str, str], NamedRelation] = {}
-    for reply in replies:
-        predicate = read_predicate(reply.predicate)
-        if predicate is None or is_same_as(reply.predicate):
-            continue
-        one, other = (" ".join(name.split()) for name in (reply.subject, reply.object))
-        if not (_is_known(one, known) and _is_known(other, known)):
-            continue
-        one, other = (other_speaker if other_speaker and is_user_word(name) else name for name in (one, other))
-        if name_key(one) != name_key(other):
-            strength: Strength = next((strength for strength in STRENGTHS if strength == reply.strength), "weak")
-            kept[one, predicate.word, other] = NamedRelation(
-                subject=one, predicate=predicate.word, object=other, strength=strength
-            )
-    return tuple(kept.values())[:MAX_RELATIONS]
-
-
-def _is_known(name: str, known: set[str]) -> bool:
-    """Whether a name is the user's, or has the form of a known name."""
-    return 0 < len(name) <= MAX_NAME and (is_user_word(name) or not known.isdisjoint(name_forms(name)[:1]))
-
-
-def alias_relations(
+def told_relations(
     entities: Iterable[EntityReply],
     relations: Iterable[RelationReply],
+    *,
+    names: Iterable[str],
     said: Sequence[str],
     turn: Turn,
     other_speaker: str | None,
 ) -> tuple[tuple[NamedRelation, ...], tuple[UnlinkedName, ...]]:
-    """The pairs of names that a fact gives one entity, as relations `same_as`; and the names that are left out.
+    """The relations of a fact, first the pairs of names of one entity (`same_as`); and the names that are left out.
 
-    `said` are the messages of the turn and before it, as comparable texts. Speakers need not be named in them.
+    Both ends are the user, speakers of the turn, or among `names`, the fact's entities and its subject; of a `same_as`
+    they are in `said`, the messages of the turn and before it. What another speaker says of "the user" is about that
+    speaker. No name has a relation with itself.
     """
     speakers = speakers_of(turn)
-    found: dict[tuple[str, str], NamedRelation] = {}
+    known = {form for name in (*names, *speakers) if name for form in name_forms(name)}
+    replies = [
+        RelationReply(subject=entity.name, predicate=SAME_AS, object=alias, strength="strong")
+        for entity in entities
+        for alias in entity.aliases
+    ]
+    kept: dict[tuple[str, str, str], NamedRelation] = {}
     unsaid: dict[str, UnlinkedName] = {}
-    pairs = [(entity.name, alias) for entity in entities for alias in entity.aliases]
-    pairs += ((relation.subject, relation.object) for relation in relations if is_same_as(relation.predicate))
-    for pair in pairs:
-        names = [" ".join(name.split()) for name in pair]
-        if not all(names):
+    for reply in sorted((*replies, *relations), key=lambda one: not is_same_as(one.predicate)):
+        predicate = read_predicate(reply.predicate)
+        ends = [" ".join(name.split()) for name in (reply.subject, reply.object)]
+        if predicate is None or not all(ends):
             continue
-        names = [other_speaker if other_speaker and is_user_word(name) else name for name in names]
-        left_out = False
-        for name in names:
-            if is_user_word(name) or name in speakers or (len(name) <= MAX_NAME and is_said(name, said)):
-                continue
-            reason: UnlinkedReason = "too_long" if len(name) > MAX_NAME else "not_said"
-            unsaid[name] = UnlinkedName(name=shortened(name, MAX_NAME), reason=reason)
-            left_out = True
-        if not left_out and name_key(names[0]) != name_key(names[1]):
-            found[names[0], names[1]] = NamedRelation(subject=names[0], predicate=SAME_AS, object=names[1])
-    return tuple(found.values())[:MAX_RELATIONS], tuple(unsaid.values())
+        strange = [name for name in ends if not is_user_word(name) and name not in speakers]
+        word = predicate.word
+        if is_same_as(reply.predicate):
+            word = SAME_AS
+            strange = [name for name in strange if len(name) > MAX_NAME or not is_said(name, said)]
+            for name in strange:
+                reason: UnlinkedReason = "too_long" if len(name) > MAX_NAME else "not_said"
+                unsaid[name] = UnlinkedName(name=ask.shortened(name, MAX_NAME), reason=reason)
+        else:
+            strange = [name for name in strange if len(name) > MAX_NAME or known.isdisjoint(name_forms(name)[:1])]
+        ends = [other_speaker if other_speaker and is_user_word(name) else name for name in ends]
+        if not strange and name_key(ends[0]) != name_key(ends[1]):
+            kept[ends[0], word, ends[1]] = NamedRelation(
+                subject=ends[0], predicate=word, object=ends[1], strength=reply.strength
+            )
+    return tuple(kept.values())[:MAX_RELATIONS], tuple(unsaid.values())
 
 
 MAX_FACTS = 100
 HINT_OF_CHANGE: Final[Mapping[str, ActionHint]] = {"new": "new", "changed": "update", "ended": "retract"}
 """What a model is asked for, and what a fact has."""
-_ASKED: Final = frozenset({"line", "about", "slot", "change", "names"})
 _KINDS: Final[Mapping[str, ImportanceCategory]] = {
     "identity": "biographical_milestone",
     "relationship": "relationship_change",
@@ -246,7 +208,6 @@ def lines_of(message: str) -> list[str]:
 
 
 def numbered_lines(turn: Turn) -> list[str]:
-    """The lines of a turn that facts may rest on, in the order of their numbers."""
     return [line for message in evidence_messages(turn) for line in lines_of(message.content)]
 
 
@@ -257,35 +218,30 @@ def fact_line(item: Mapping[str, Any], lines: Sequence[str]) -> int | None:
     """
     named, text = item.get("line"), item.get("text")
     place = named - 1 if type(named) is int and 0 < named <= len(lines) else None
-    own = _words(text) if isinstance(text, str) else set()
-    if place is not None and (own & _words(lines[place]) or short_answer(lines[place])):
+    own = read(text).told if isinstance(text, str) else frozenset()
+    if place is not None and (own & read(lines[place]).told or short_answer(lines[place])):
         return place
-    shared = {at: len(own & _words(line)) for at, line in enumerate(lines)}
+    shared = {at: len(own & read(line).told) for at, line in enumerate(lines)}
     best = max(shared, key=lambda at: shared[at], default=None)
     return best if best is not None and shared[best] else place
 
 
-def _words(text: str) -> set[str]:
-    reading = read(text)
-    return {*reading.stems, *reading.signs, *reading.details}
-
-
-class _Fact(ReplyModel):
+class _Fact(ask.ReplyModel):
     """A fact as models and rules give it; what is missing is worked out."""
 
-    excerpt: FilledLine
-    text: FilledLine
-    search_text: Line = ""
-    key: Annotated[Slot | None, BeforeValidator(as_slot)] = None
-    value: OptionalLine = None
+    excerpt: ask.FilledLine
+    text: ask.FilledLine
+    search_text: ask.Line = ""
+    key: Annotated[Slot | None, BeforeValidator(ask.as_slot)] = None
+    value: ask.OptionalLine = None
     single_valued: bool = False
-    category: Annotated[tuple[Slot, ...], BeforeValidator(as_slots)] = ()
-    importance_category: Annotated[ImportanceCategory | None, BeforeValidator(as_slot)] = None
-    certainty: Annotated[Certainty, BeforeValidator(as_slot)] = "strong"
-    subject: OptionalLine = None
-    event_time: ReplyTime = None
-    valid_until: ReplyTime = None
-    action_hint: Annotated[ActionHint, BeforeValidator(as_slot)] = "new"
+    category: Annotated[tuple[Slot, ...], BeforeValidator(ask.as_slots)] = ()
+    importance_category: Annotated[ImportanceCategory | None, BeforeValidator(ask.as_slot)] = None
+    certainty: Annotated[Certainty, BeforeValidator(ask.as_slot)] = "strong"
+    subject: ask.OptionalLine = None
+    event_time: ask.ReplyTime = None
+    valid_until: ask.ReplyTime = None
+    action_hint: Annotated[ActionHint, BeforeValidator(ask.as_slot)] = "new"
     entities: tuple[EntityReply, ...] = ()
     relations: tuple[RelationReply, ...] = ()
 
@@ -302,44 +258,28 @@ def _with_fields(item: Any, lines: Sequence[str]) -> Any:
     if isinstance(slot := item.get("slot"), str):
         key, _, value = slot.partition(":")
         fact = {"key": key, "value": "" if value.strip().casefold() == "none" else value.strip()} | fact
-    change = as_slot(item.get("change"))
+    change = ask.as_slot(item.get("change"))
     if isinstance(change, str) and change in HINT_OF_CHANGE:
         fact.setdefault("action_hint", HINT_OF_CHANGE[change])
     fact.setdefault("certainty", "speculation" if change == "unsure" else "explicit")
-    if isinstance(names := item.get("names"), str):
-        fact.setdefault("entities", [*_entities_of(names)])
-    if not _ASKED & item.keys():  # rules and the former form leave out empty lists, and nothing is to be worked out
-        fact.setdefault("relations", [])
+    if isinstance(names := item.get("names"), str):  # "Tom: person; Liz = Elizabeth: person"; the latter has two names
+        fact.setdefault("entities", entities := [])
+        for said in filter(str.strip, names.split(";")):
+            called, _, kind = said.rpartition(":") if ":" in said else (said, "", "other")
+            name, *others = (one.strip() for one in called.split("="))
+            entities.append({"name": name, "type": kind.strip() or "other", "aliases": [*filter(None, others)]})
     return fact
 
 
-def _entities_of(names: str) -> Iterator[dict[str, Any]]:
-    """The entities of "Tom: person; Liz = Elizabeth: person"; the latter has two names."""
-    for said in filter(str.strip, names.split(";")):
-        called, _, kind = said.rpartition(":") if ":" in said else (said, "", "other")
-        name, *others = (one.strip() for one in called.split("="))
-        yield {"name": name, "type": kind.strip() or "other", "aliases": [one for one in others if one]}
-
-
-class _OmittedSentence(ReplyModel):
-    text: FilledLine
-    reason: OmissionReason
-
-
-_OMITTED: Final = TypeAdapter(tuple[_OmittedSentence, ...])
-"""What a reply of rules lists beside its facts. A language model is not asked for that."""
-
-
-def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[ExtractedFact, ...]]:
+def parse_extraction(text: str, subject: ExtractionTask) -> ask.ParsedReply[tuple[ExtractedFact, ...]]:
     """The facts of a reply that follow from the turn; the others are dropped, each with the reason.
 
     A reply without a list of facts, or with none that can be read among some, has no value.
     """
-    found = find_object(text, "facts")
-    items = found if isinstance(found, str) else found["facts"]
-    if not isinstance(items, list):
-        return ParsedReply(complaints=(items if isinstance(items, str) else "facts: must be a list",))
-    context = ReadingContext(subject.turn.occurred_at.tzinfo or UTC)
+    found = ask.find_object(text, "facts")
+    if isinstance(found, str) or not isinstance(items := found["facts"], list):
+        return ask.ParsedReply(complaints=(found if isinstance(found, str) else "facts: must be a list",))
+    context = ask.ReadingContext(subject.turn.occurred_at.tzinfo or UTC)
     lines = numbered_lines(subject.turn)
     facts: list[_Fact] = []
     dropped: list[DroppedStatement] = []
@@ -355,35 +295,31 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ParsedReply[tuple[Ex
                 known = tuple(one for one in fact.category if one in subject.categories)
                 facts.append(fact.model_copy(update={"category": known}))
                 continue
-        what, excerpt = _readable_text(item, "text", "excerpt"), _readable_text(item, "excerpt", "text")
+        named = [item.get(name) for name in ("text", "excerpt")] if isinstance(item, dict) else []
+        texts = [text for text in named if isinstance(text, str) and text.strip()] or [json.dumps(item)]
+        # In characters that can be stored.
+        what, excerpt = (
+            ask.shortened(one.replace("\x00", "").encode("utf-8", "replace").decode(), ask.MAX_LINE)
+            for one in (texts[0], texts[-1])
+        )
         dropped.append(DroppedStatement(text=what, reason="invalid_fact", excerpt=excerpt))
     if faults and not facts:
-        return ParsedReply(complaints=first_complaints(faults), dropped=tuple(dropped[:MAX_FACTS]))
+        return ask.ParsedReply(complaints=tuple(faults)[: ask.MAX_COMPLAINTS], dropped=tuple(dropped[:MAX_FACTS]))
     founded, unfounded = _founded(facts, subject)
-    omitted = [DroppedStatement(text=one.text, reason=one.reason) for one in _omitted(found)]
-    notes = (*context.notes, *((CUT_OFF_NOTE,) if CUT_OFF in found else ()))
-    return ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=notes)
-
-
-def _omitted(found: object) -> tuple[_OmittedSentence, ...]:
-    try:
-        return _OMITTED.validate_python(found["omitted"]) if isinstance(found, dict) and "omitted" in found else ()
-    except ValidationError:
-        return ()
-
-
-def _readable_text(item: object, *fields: str) -> str:
-    """What the first of the `fields` of an invalid fact seems to say, in characters that can be stored."""
-    texts = (item.get(name) for name in fields) if isinstance(item, dict) else ()
-    said = next((text for text in texts if isinstance(text, str) and text.strip()), None) or json.dumps(item)
-    return shortened(said.replace("\x00", "").encode("utf-8", "replace").decode(), MAX_LINE)
+    omitted: list[DroppedStatement] = []
+    with suppress(ValidationError, LookupError, TypeError):  # rules list these; a language model is not asked for them
+        omitted += [DroppedStatement(text=one["text"], reason=one["reason"]) for one in found["omitted"]]
+    notes = [ask.CUT_OFF_NOTE] if CUT_OFF in found else []
+    if unread := ", ".join(dict.fromkeys(context.unread)):  # no word of the reply, which may be about what is hidden
+        notes.insert(0, f"fields of the reply could not be read and were passed over: {unread}")
+    return ask.ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=tuple(notes))
 
 
 def _founded(
     candidates: Sequence[_Fact], task: ExtractionTask
 ) -> tuple[tuple[ExtractedFact, ...], list[DroppedStatement]]:
     """The facts whose excerpt a message of the user says, and whose text asserts no more than that and its question."""
-    evidence = Evidence.of(task)
+    evidence = Evidence(task)
     said_before = [comparable_text(message.content) for message in shown_messages(task.turn)]
     said_before += [comparable_text(message.content) for message in task.background.messages]
     facts: list[ExtractedFact] = []
@@ -395,13 +331,18 @@ def _founded(
                 named = f"{field}: {getattr(fact, field)}"
                 dropped.append(DroppedStatement(text=named, reason="unfounded", excerpt=fact.excerpt, detail=what))
             sound = fact.model_copy(update=dict.fromkeys((fault.field for fault in faults), None))
-            said = (*evidence.contents, comparable_text(fact.text))
+            said = (*(one.comparable for one in evidence.said), comparable_text(fact.text))
             entities, left_out = said_entities(fact.entities, said, task.turn, task.entity_types)
             speaker = other_speaker(task.turn, said_in, fact.excerpt)
-            names = [*(entity.name for entity in entities), *([fact.subject] if fact.subject else [])]
-            relations = named_relations(fact.relations, names, task.turn, speaker)
-            aliases, unsaid = alias_relations(fact.entities, fact.relations, said_before, task.turn, speaker)
-            made = _extracted(sound, task.turn, speaker, entities, (*aliases, *relations)[:MAX_RELATIONS])
+            relations, unsaid = told_relations(
+                fact.entities,
+                fact.relations,
+                names=(*(entity.name for entity in entities), fact.subject or ""),
+                said=said_before,
+                turn=task.turn,
+                other_speaker=speaker,
+            )
+            made = _extracted(sound, task.turn, speaker, entities, relations)
             facts.append(made.model_copy(update={"unlinked": (*left_out, *unsaid)[:MAX_UNLINKED]}))
             continue
         reason: DropReason = "unfounded" if faults else "excerpt_not_found"
@@ -422,9 +363,9 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
     def names(fact: ExtractedFact, end: str) -> bool:
         if not is_user_word(end) and end not in speakers:
             spoken = read_name(end)
-            if spoken is not None and spoken.tie is not None and spoken.name is None:
+            if spoken and spoken.tie and not spoken.name:
                 return has_tie(fact.text, spoken.tie)
-            return has_words(fact.text, spoken.name if spoken is not None and spoken.name else end)
+            return has_words(fact.text, (spoken and spoken.name) or end)
         is_subject = fact.subject is None or is_user_word(fact.subject) or fact.subject in speakers
         words = (*speakers, "the user")
         return is_subject or any(has_words(fact.text, one) for one in words) or any(ties_in(fact.text))
@@ -441,10 +382,14 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
         yield fact.model_copy(update={"relations": tuple(one for one in fact.relations if one not in inferred)})
         for said in inferred:
             ends = said.subject, said.object
-            text = relation_sentence(
-                said.predicate,
-                *(turn.speaker or "the user" if is_user_word(end) else with_owner(end, turn.speaker) for end in ends),
+            one, other = (
+                turn.speaker or "the user" if is_user_word(end) else with_owner(end, turn.speaker) for end in ends
             )
+            # "Mum lives in Rome", "Tom is member of Acme", "Alice's wife is Ana"
+            words = said.predicate.replace("_", " ")
+            text = f"{one}'s {words} is {other}."
+            if words.endswith((" in", " at", " for", " to", " with", "owns", " of")):
+                text = f"{one} {'is ' * words.endswith(' of')}{words} {other}."
             mirrors.append(
                 ExtractedFact(
                     text=text,
@@ -458,14 +403,6 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
                 )
             )
     yield from mirrors
-
-
-def relation_sentence(predicate: str, subject: str, object_: str) -> str:
-    """A relation in plain words: "Mum lives in Rome", "Tom is member of Acme", "Alice's wife is Ana"."""
-    words = predicate.replace("_", " ")
-    if words.endswith((" in", " at", " for", " to", " with", "owns")):
-        return f"{subject} {words} {object_}."
-    return f"{subject} is {words} {object_}." if words.endswith(" of") else f"{subject}'s {words} is {object_}."
 
 
 def _extracted(
@@ -484,36 +421,45 @@ def _extracted(
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
     if (described := _described_subject(fact, subject, turn, entities)) is not None:
-        entities, relations = _renamed(entities, relations, subject or "", described)
+
+        def name(said: str, bare: str | None = subject) -> str:
+            return described if said == bare else said
+
+        entities = tuple(one.model_copy(update={"name": name(one.name)}) for one in entities)
+        relations = tuple(
+            one.model_copy(update={"subject": name(one.subject), "object": name(one.object)}) for one in relations
+        )
         subject = described
     made = fact.model_dump(exclude={"entities", "relations", "category"}) | ranked_categories(fact.category)
-    made |= {"entities": entities, "relations": relations, "subject": subject, "value": fact.value or None}
-    made |= {"text": fact.text.strip(), "single_valued": fact.single_valued and fact.key is not None}
+    made |= {"subject": subject, "value": fact.value or None, "text": fact.text.strip()}
     if not {"event_time", "valid_until"} & given:
-        made |= _times(fact, turn) | {"text": noted(made["text"], _undated(made["text"], turn.occurred_at))}
+        times = find_times(made["text"], turn.occurred_at)
+        undated = tuple(one for one in times if not _YEAR.search(made["text"][slice(*one.span)]))
+        made |= _times(fact, turn) | {"text": noted(made["text"], undated)}
     if "relations" not in given:
         holder = subject or turn.speaker
-        if fact.key in TIE_TYPES and not _says_tie(fact.excerpt, fact.key):
-            made |= {"key": None, "value": None, "single_valued": False}
+        if fact.key in TIE_TYPES and (tie := read_predicate(fact.key)) is not None:
+            said = ties_told(fact.excerpt)  # "my wife" for `wife`, `spouse` or `partner`
+            if tie.predicate.name not in said and not (fact.key == "partner" and "spouse" in said):
+                made |= {"key": None, "value": None}
+        of_value, ties_of_value = names_of_value(made["key"] or "", made["value"] or "", holder)
         if not entities:
             ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
             named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
-            made["entities"] = {
-                one.name: one for one in (*named, *value_entities(made["key"] or "", made["value"] or "", holder))
-            }.values()
-        made["relations"] = (*relations, *value_relations(made["key"] or "", made["value"] or "", holder))
-    if "importance_category" not in given:
-        made["importance_category"] = _KINDS.get(made["category"], "specific_event")
+            entities = tuple({one.name: one for one in (*named, *of_value)}.values())
+        relations = (*relations, *ties_of_value)
     kind = made["importance_category"]
-    made["importance"] = IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE
-    made["search_text"] = fact.search_text.strip() or made["text"]
-    return ExtractedFact.model_validate(made | {"entities": tuple(made["entities"])[:MAX_ENTITIES]})
-
-
-def _says_tie(text: str, key: str) -> bool:
-    """Whether a text has a word for the tie that a key names: "my wife" for `wife`, `spouse` or `partner`."""
-    read, said = read_predicate(key), ties_told(text)
-    return read is not None and (read.predicate.name in said or (key == "partner" and "spouse" in said))
+    if "importance_category" not in given:
+        kind = _KINDS.get(made["category"], "specific_event")
+    made |= {
+        "entities": entities[:MAX_ENTITIES],
+        "relations": relations,
+        "single_valued": fact.single_valued and made["key"] is not None,
+        "importance_category": kind,
+        "importance": IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE,
+        "search_text": fact.search_text.strip() or made["text"],
+    }
+    return ExtractedFact.model_validate(made)
 
 
 def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: Sequence[NamedEntity]) -> str | None:
@@ -534,25 +480,6 @@ def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: S
         found = described_name(called, fact.text, fact.excerpt)
     described = with_owner(found, turn.speaker) if found else ""
     return described if 0 < len(described) <= MAX_NAME and described != subject else None
-
-
-def _renamed(
-    entities: Iterable[NamedEntity], relations: Iterable[NamedRelation], bare: str, described: str
-) -> tuple[tuple[NamedEntity, ...], tuple[NamedRelation, ...]]:
-    """The names of a fact where a bare one is of whom the fact describes."""
-
-    def name(said: str) -> str:
-        return described if said == bare else said
-
-    return (
-        tuple(one.model_copy(update={"name": name(one.name)}) for one in entities),
-        tuple(one.model_copy(update={"subject": name(one.subject), "object": name(one.object)}) for one in relations),
-    )
-
-
-def _undated(text: str, at: datetime) -> tuple[NamedTime, ...]:
-    """The times of a text that no year says."""
-    return tuple(one for one in find_times(text, at) if not _YEAR.search(text[slice(*one.span)]))
 
 
 def _times(fact: _Fact, turn: Turn) -> dict[str, Any]:
@@ -581,16 +508,19 @@ _VALUE_TYPES: Final[Mapping[str, EntityType]] = {
 }
 
 
-def value_entities(key: str, value: str, subject: str | None) -> tuple[NamedEntity, ...]:
-    """What the value of a key names: a place, an organisation, or somebody or something of the subject's."""
+def names_of_value(
+    key: str, value: str, subject: str | None
+) -> tuple[tuple[NamedEntity, ...], tuple[NamedRelation, ...]]:
+    """What the value of a key names, and what that is to the subject.
+
+    A home, an employer, or somebody or something of the subject's: "Alice's sister Eva", "my dog Rex".
+    """
+    kind, predicate, whom = TIE_TYPES.get(key) or _VALUE_TYPES.get(key), read_predicate(key), subject or USER
     whose = f"{subject}'s" if subject else "my"
     name = f"{whose} {key} {value}".strip() if key in TIE_TYPES else value
-    kind = TIE_TYPES.get(key) or _VALUE_TYPES.get(key)
-    return (NamedEntity(name=name, type=kind, role="object"),) if kind and 0 < len(name) <= MAX_NAME else ()
-
-
-def value_relations(key: str, value: str, subject: str | None) -> tuple[NamedRelation, ...]:
-    """What the value of a key is to the subject: a home, an employer, somebody or something of theirs."""
-    predicate, whom = read_predicate(key), subject or USER
-    found = value_entities(key, value, subject) if predicate and len(whom) <= MAX_NAME else ()
-    return tuple(NamedRelation(subject=whom, predicate=predicate.word, object=one.name) for one in found if predicate)
+    if kind is None or not 0 < len(name) <= MAX_NAME:
+        return (), ()
+    entities = (NamedEntity(name=name, type=kind, role="object"),)
+    if predicate is None or len(whom) > MAX_NAME:
+        return entities, ()
+    return entities, (NamedRelation(subject=whom, predicate=predicate.word, object=name),)

@@ -43,7 +43,6 @@ def build_embedder(settings: StreamsSettings, watch: ModelWatch | None = None) -
 
 @contextmanager
 def needs_extra(extra: str) -> Iterator[None]:
-    """Say which extra to install where an import fails."""
     try:
         yield
     except ImportError as error:
@@ -63,7 +62,6 @@ def build_variants(settings: StreamsSettings) -> QuestionVariants:
 
 
 def _asked(settings: StreamsSettings, task: str) -> StreamsSettings:
-    """The settings of the chat model that searches ask."""
     if settings.provider != "openai" and settings.search_model is None:
         raise ProviderConfigurationError(f"no model is set that {task}: set MNEMOLOG_SEARCH_MODEL")
     return settings.model_copy(update={"chat_model": settings.search_model or settings.chat_model})

@@ -33,7 +33,6 @@ MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab01
 _BATCH: Final = 32  # larger ones are no faster on two cores and hold the thread for longer
 _TOKENIZER: Final = Path("embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json")
 
-Tokens: TypeAlias = list[int]
 Rows: TypeAlias = NDArray[np.float32]
 
 
@@ -51,7 +50,6 @@ class MiniLmEmbedder:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minilm")
 
     async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:  # noqa: ARG002 -- the port's signature
-        """As `Embedder`."""
         if not texts:
             return Embeddings(vectors=())
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._embed, tuple(texts))
@@ -67,7 +65,16 @@ class MiniLmEmbedder:
         order = sorted(range(len(tokens)), key=lambda index: len(tokens[index]))
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]
-            rows = self._embed_tokens([tokens[index] for index in batch])
+            ids = np.zeros((len(batch), max(len(tokens[index]) for index in batch)), np.int64)
+            mask = np.zeros_like(ids)
+            for row, index in enumerate(batch):
+                ids[row, : len(tokens[index])] = tokens[index]
+                mask[row, : len(tokens[index])] = 1
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            # The weights are int8 and the arithmetic is float32, so that a row does not depend on its batch.
+            hidden: Rows = np.asarray(self._session.run(None, inputs)[0], np.float32)
+            sums = (hidden * mask[:, :, np.newaxis].astype(np.float32)).sum(axis=1)  # the mean over its tokens, scaled
+            rows: Rows = sums / np.linalg.norm(sums, axis=1, keepdims=True)
             vectors |= {
                 index: Vector.from_values(MODEL_NAME, row.tolist()) for index, row in zip(batch, rows, strict=True)
             }
@@ -75,20 +82,6 @@ class MiniLmEmbedder:
             vectors=tuple(vectors[index] for index in range(len(texts))),
             usage=Usage(input_tokens=sum(map(len, tokens))),
         )
-
-    def _embed_tokens(self, batch: Sequence[Tokens]) -> Rows:
-        """One row of length 1 for each text: the mean over its tokens."""
-        ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
-        mask = np.zeros_like(ids)
-        for row, tokens in enumerate(batch):
-            ids[row, : len(tokens)] = tokens
-            mask[row, : len(tokens)] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        # The weights are int8 and the arithmetic is float32, so that a row does not depend on its batch.
-        hidden: Rows = np.asarray(self._session.run(None, inputs)[0], np.float32)
-        sums = (hidden * mask[:, :, np.newaxis].astype(np.float32)).sum(axis=1)
-        rows: Rows = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-        return rows
 
 
 @cache

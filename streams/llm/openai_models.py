@@ -11,7 +11,7 @@ import math
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,21 +29,8 @@ from mnemolog.common.logs import get_logger
 from mnemolog.schemas.base import MAX_MODEL_NAME
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams import metrics
+from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings
-from mnemolog.streams.llm.ports import (
-    CUT_OFF,
-    ChatMessage,
-    Embeddings,
-    ModelWatch,
-    OnFailure,
-    Prompt,
-    ProviderConfigurationError,
-    Purpose,
-    Reply,
-    SharedPrompt,
-    Usage,
-    ignore_failure,
-)
 from mnemolog.streams.settings import StreamsSettings
 
 _log = get_logger(__name__)
@@ -82,6 +69,8 @@ _ANSWER_FIELDS: Final = (
     *("reasoning_content", "reasoning", "thinking"),
 )
 """Where servers put an answer."""
+_OF_SERVER: Final = frozenset({"connection", "timeout", "not_json", "unexpected_reply", "other_model"})
+"""Failures, besides statuses, with which a fallback is asked."""
 AWAY_SECONDS: Final = 60.0
 """So long an endpoint that failed is asked after its fallbacks, unless it says how long."""
 _MAX_DETAIL: Final = 300  # characters of a server's message that are kept
@@ -92,11 +81,10 @@ _MAX_TOKENS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(ports.ModelWatch):
     """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call.
 
-    `problems` has why all calls of a kind fail at the moment. A fallback has a `name`, which is shown, and may have a
-    chat model of its own.
+    A fallback has a `name`, which is shown, and may have a chat model of its own.
     """
 
     name: str | None = None
@@ -106,11 +94,9 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
     retry: RetrySettings = field(default_factory=RetrySettings)
-    on_failure: OnFailure = ignore_failure
-    problems: MutableMapping[str, str] = field(default_factory=dict)
 
 
-def tokens_of(body: Mapping[str, Any]) -> Usage:
+def tokens_of(body: Mapping[str, Any]) -> ports.Usage:
     """The tokens that a reply counts, 0 where it has no plausible count; no reply is refused for it.
 
     Of those that the server had in its cache there may be no count.
@@ -123,7 +109,7 @@ def tokens_of(body: Mapping[str, Any]) -> Usage:
     details = counts.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     cached = min(max(0, cached), asked) if isinstance(cached, int) else None
-    return Usage(input_tokens=asked, output_tokens=said, cached_tokens=cached)
+    return ports.Usage(input_tokens=asked, output_tokens=said, cached_tokens=cached)
 
 
 # As the typed methods ask for it; otherwise an administrator's key of the environment would do as well.
@@ -153,7 +139,9 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(api_key=endpoint.api_key, **options)
     except openai.OpenAIError as error:
         if endpoint.base_url is None:
-            raise ProviderConfigurationError("no key for OpenAI: set MNEMOLOG_API_KEY or OPENAI_API_KEY") from error
+            raise ports.ProviderConfigurationError(
+                "no key for OpenAI: set MNEMOLOG_API_KEY or OPENAI_API_KEY"
+            ) from error
         return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
 
 
@@ -183,10 +171,23 @@ class Server:
 
         A request that is refused for a part of `form` is sent again, and from then on, without it.
         """
+        # The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of
+        # a call's CPU time. An address without a path has no slash in the end.
+        address = f"{str(self.client.base_url).rstrip('/')}/{path}"
         left_out, on_failure = self._left_out[model], self.endpoint.on_failure
         while True:
             sent: dict[str, Any] = {name: value for name, value in form.items() if name not in left_out}
-            outcome = await self._post(path, body({**sent}), read, timeout)
+            content = to_json(body({**sent}))
+            try:
+                async with asyncio.timeout(timeout):
+                    outcome = read(await self.client.post(address, cast_to=bytes, content=content, options=_OPTIONS))
+            except TimeoutError:
+                outcome = CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
+            except openai.APIStatusError as error:
+                wait = retry_after(error.response.headers, datetime.now(UTC))
+                outcome = _status_failure(error.status_code, words_of(error.body) or error.message, wait)
+            except openai.APIConnectionError as error:
+                outcome = _unusable_reply("connection", f"{error.__cause__ or error}")
             if not isinstance(outcome, CallFailure):
                 return outcome
             metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
@@ -196,29 +197,6 @@ class Server:
             left_out.add(outcome.refuses)
             _log.warning("parameter_left_out", model=model, parameter=outcome.refuses, detail=outcome.detail)
             on_failure(f"{purpose} {model} refuses {outcome.refuses}, which is left out from now on")
-
-    async def _post(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        read: Callable[[bytes], R | CallFailure],
-        timeout: float,  # noqa: ASYNC109 -- as above
-    ) -> R | CallFailure:
-        # The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of
-        # a call's CPU time. An address without a path has no slash in the end.
-        address = f"{str(self.client.base_url).rstrip('/')}/{path}"
-        try:
-            async with asyncio.timeout(timeout):
-                return read(await self.client.post(address, cast_to=bytes, content=to_json(body), options=_OPTIONS))
-        except TimeoutError:
-            return CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
-        except openai.APIStatusError as error:
-            wait = retry_after(error.response.headers, datetime.now(UTC))
-            return _status_failure(error.status_code, words_of(error.body) or error.message, wait)
-        except openai.APIConnectionError as error:
-            return CallFailure(
-                kind="unavailable", code="connection", detail=f"{error.__cause__ or error}"[:_MAX_DETAIL]
-            )
 
 
 class Servers:
@@ -238,15 +216,22 @@ class Servers:
 
         A request that a server refuses goes to no other; and after one that took the whole time the caller asks again.
         """
-        now = asyncio.get_running_loop().time
+        now, first = asyncio.get_running_loop().time, self._all[0]
         failures: dict[Server, CallFailure] = {}
         for server in sorted(self._all, key=lambda one: one.away_until > now()):
             outcome = await attempt(server)
             if not isinstance(outcome, CallFailure):
                 server.away_until = 0.0
-                self._show(server)
+                if server is first:
+                    self._problems.pop(self._name, None)
+                elif first.failure is not None:
+                    if self._name not in self._problems:
+                        _log.warning("fallback_in_use", model=self._name, fallback=server.endpoint.name)
+                    self._problems[self._name] = f"{server.endpoint.name} answers, as {first.failure.advice}"
                 return outcome
-            if not outcome.is_of_server:
+            # Another server may well answer where this one is away, out of quota, or refuses the key.
+            is_of_server = outcome.code in _OF_SERVER or outcome.code.startswith("http_")
+            if outcome.kind != "unavailable" or not is_of_server:
                 return outcome
             failures[server] = outcome
             server.failure, server.away_until = outcome, now() + (outcome.retry_after or AWAY_SECONDS)
@@ -254,23 +239,12 @@ class Servers:
                 break
         return next(failures[server] for server in self._all if server in failures)
 
-    def _show(self, answered: Server) -> None:
-        """Show that a fallback is in use, or that none is any more."""
-        first = self._all[0]
-        if answered is first:
-            self._problems.pop(self._name, None)
-        elif first.failure is not None:
-            if self._name not in self._problems:
-                _log.warning("fallback_in_use", model=self._name, fallback=answered.endpoint.name)
-            self._problems[self._name] = f"{answered.endpoint.name} answers, as {first.failure.advice}"
-
     async def close(self) -> None:
         for server in self._all:
             await server.client.close()
 
 
 def show_pauses(purpose: CallPurpose, model: str) -> Callable[[bool], None]:
-    """Shows in the metrics whether all calls of a purpose are paused."""
     gauge = metrics.MODEL_PAUSED.labels(purpose=purpose, model=model)
     gauge.set(0)
     return gauge.set
@@ -284,7 +258,7 @@ def parse_body(content: bytes) -> dict[str, Any] | CallFailure:
     try:
         body = from_json(content)
     except ValueError as error:
-        return CallFailure(kind="unavailable", code="not_json", detail=f"{error}: {_excerpt(content)}"[:_MAX_DETAIL])
+        return _unusable_reply("not_json", f"{error}: {_excerpt(content)}")
     first = body[0] if isinstance(body, list) and body else body
     if not isinstance(first, dict) or not (said := first.get("error")):
         return body if isinstance(body, dict) else _unusable_reply("unexpected_reply", _excerpt(content))
@@ -293,12 +267,15 @@ def parse_body(content: bytes) -> dict[str, Any] | CallFailure:
     return _status_failure(status if status in _ERROR_STATUSES else _UNKNOWN_STATUS, words_of(said), None)
 
 
+def _unusable_reply(code: str, detail: str) -> CallFailure:
+    return CallFailure(kind="unavailable", code=code, detail=detail[:_MAX_DETAIL])
+
+
 def _excerpt(content: bytes) -> str:
     return " ".join(content[:200].decode("utf-8", "replace").split())
 
 
 def words_of(error: object) -> str:
-    """What a server says of an error, whatever the form of its body."""
     if isinstance(error, dict):
         named = (words_of(error[name]) for name in ("message", "error", "detail") if name in error)
         return next(filter(None, named), "") or str(error)
@@ -343,7 +320,7 @@ _SAME_MODEL: Final = 0.99
 _NUMBERS: Final = TypeAdapter(list[float])
 _OVERRIDE_MODEL_LABEL: Final = "other"  # the label of a turn's own model where it fails: a label has few values
 _PROBE_TEXT: Final = "Hello."
-_GREETING: Final = ChatMessage(role="user", content=_PROBE_TEXT)
+_GREETING: Final = ports.ChatMessage(role="user", content=_PROBE_TEXT)
 _PROBE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"hello": {"type": "boolean"}},
@@ -408,77 +385,69 @@ class OpenAiChatModel:
         self.model = model
         self._structured_output = structured_output
         self._servers = Servers(endpoint, name=f"chat {model}", left_out=left_out)
-        self._timeout = endpoint.timeout
-        self._retry = endpoint.retry
-        self._problems = endpoint.problems
+        self._endpoint = endpoint
         self._slots = CallSlots(endpoint.retry.max_concurrent)
-        self._retriers: dict[Purpose, CallRetrier] = {}
+        self._retriers: dict[ports.Purpose, CallRetrier] = {}
 
     @property
     def paused(self) -> bool:
         """Whether all prompts of a purpose wait until a probe succeeds."""
         return any(retrier.paused for retrier in self._retriers.values())
 
-    async def complete(self, prompt: Prompt) -> Reply:
+    async def complete(self, prompt: ports.Prompt) -> ports.Reply:
         """As `ChatModel`. A reply cut off by the length limit is returned as it is, for the parser to judge."""
-        retrier = self._retriers.get(prompt.purpose) or self._new_retrier(prompt)
+        purpose = prompt.purpose
+        if (retrier := self._retriers.get(purpose)) is None:
+            # Its probe has the purpose's instructions and schema: what fails all prompts fails it.
+            messages = (*(message for message in prompt.messages if message.role == "system"), _GREETING)
+            probe = replace(prompt, messages=messages, model=None, timeout=None)
+            retrier = self._retriers[purpose] = CallRetrier(
+                self._endpoint.retry,
+                name=f"{purpose} {self.model}",
+                probe=partial(self._attempt, probe),
+                slots=self._slots,
+                on_pause=show_pauses(purpose, self.model),
+                problems=self._endpoint.problems,
+            )
         return await retrier.call(
             partial(self._attempt, prompt),
-            divisible=isinstance(prompt, SharedPrompt),
+            divisible=isinstance(prompt, ports.SharedPrompt),
             overridden=prompt.model is not None or prompt.timeout is not None,
         )
 
-    async def probe(self) -> Reply | CallFailure:
+    async def probe(self) -> ports.Reply | CallFailure:
         """One short call, which is not repeated."""
         return await self._attempt(
-            Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
+            ports.Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
         )
-
-    async def _attempt(self, prompt: Prompt) -> Reply | CallFailure:
-        return await self._servers.ask(partial(self._ask, prompt))
-
-    async def _ask(self, prompt: Prompt, server: Server) -> Reply | CallFailure:
-        model = prompt.model or server.endpoint.chat_model or self.model
-        return await server.ask(
-            "chat/completions",
-            self._form(prompt),
-            partial(self._body, prompt, model),
-            partial(self._read, model, server.endpoint.name),
-            purpose=prompt.purpose,
-            model=model,
-            timeout=prompt.timeout or self._timeout,
-            label=_OVERRIDE_MODEL_LABEL if prompt.model else None,
-        )
-
-    def _new_retrier(self, prompt: Prompt) -> CallRetrier:
-        """The retrier of a purpose. Its probe has the purpose's instructions and schema: what fails all fails it."""
-        purpose = prompt.purpose
-        instructions = tuple(message for message in prompt.messages if message.role == "system")
-        messages = (*instructions, _GREETING)
-        probe = Prompt(purpose=purpose, version=prompt.version, messages=messages, schema=prompt.schema)
-        self._retriers[purpose] = CallRetrier(
-            self._retry,
-            name=f"{purpose} {self.model}",
-            probe=partial(self._attempt, probe),
-            slots=self._slots,
-            on_pause=show_pauses(purpose, self.model),
-            problems=self._problems,
-        )
-        return self._retriers[purpose]
 
     async def close(self) -> None:
         await self._servers.close()
 
-    def _form(self, prompt: Prompt) -> dict[Parameter, Any]:
+    async def _attempt(self, prompt: ports.Prompt) -> ports.Reply | CallFailure:
         form: dict[Parameter, Any] = {"system": True, "temperature": 0.0, "seed": 0}
         if self._structured_output == "json_schema":
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
             form["response_format"] = {"type": "json_schema", "json_schema": strict}
         elif self._structured_output == "json_object":
             form["response_format"] = {"type": "json_object"}
-        return form
 
-    def _body(self, prompt: Prompt, model: str, sent: dict[str, Any]) -> dict[str, Any]:
+        async def ask(server: Server) -> ports.Reply | CallFailure:
+            model = prompt.model or server.endpoint.chat_model or self.model
+            return await server.ask(
+                "chat/completions",
+                form,
+                partial(self._body, prompt, model),
+                partial(reply_of, model, server.endpoint.name),
+                purpose=prompt.purpose,
+                model=model,
+                timeout=prompt.timeout or self._endpoint.timeout,
+                label=_OVERRIDE_MODEL_LABEL if prompt.model else None,
+            )
+
+        return await self._servers.ask(ask)
+
+    def _body(self, prompt: ports.Prompt, model: str, sent: dict[str, Any]) -> dict[str, Any]:
         messages = [{"role": message.role, "content": message.content} for message in prompt.messages]
         if self._structured_output != "json_schema" or "response_format" not in sent:
             # In the first message: some servers take one system message alone.
@@ -489,24 +458,26 @@ class OpenAiChatModel:
             messages = [{**second, "content": f"{first['content']}\n\n{second['content']}"}, *rest]
         return {"model": model, "messages": messages, **sent}
 
-    def _read(self, model: str, endpoint: str | None, content: bytes) -> Reply | CallFailure:
-        body = parse_body(content)
-        if isinstance(body, CallFailure):
-            return body
-        choices = body.get("choices") or [body]
-        choices = choices if isinstance(choices, list) else [choices]
-        text = answer_of(choices)
-        if text is None:
-            return _unusable_reply("no_choices", f"a reply without choices: {_excerpt(content)}")
-        choice = next((one for one in choices if isinstance(one, dict)), {})
-        if isinstance(message := choice.get("message"), dict) and message.get("refusal"):
-            return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"])[:_MAX_DETAIL])
-        if choice.get("finish_reason") == "content_filter":
-            return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
-        if choice.get("finish_reason") == "length":
-            text += CUT_OFF
-        name = said[:MAX_MODEL_NAME] if isinstance(said := body.get("model"), str) and said else model[:MAX_MODEL_NAME]
-        return Reply(text=text, model=name, usage=tokens_of(body), endpoint=endpoint)
+
+def reply_of(model: str, endpoint: str | None, content: bytes) -> ports.Reply | CallFailure:
+    """The reply of a chat completion; `model` was asked, and may be named otherwise by its server."""
+    body = parse_body(content)
+    if isinstance(body, CallFailure):
+        return body
+    choices = body.get("choices") or [body]
+    choices = choices if isinstance(choices, list) else [choices]
+    text = answer_of(choices)
+    if text is None:
+        return _unusable_reply("no_choices", f"a reply without choices: {_excerpt(content)}")
+    choice = next((one for one in choices if isinstance(one, dict)), {})
+    if isinstance(message := choice.get("message"), dict) and message.get("refusal"):
+        return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"])[:_MAX_DETAIL])
+    if choice.get("finish_reason") == "content_filter":
+        return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
+    if choice.get("finish_reason") == "length":
+        text += ports.CUT_OFF
+    name = said if isinstance(said := body.get("model"), str) and said else model
+    return ports.Reply(text=text, model=name[:MAX_MODEL_NAME], usage=tokens_of(body), endpoint=endpoint)
 
 
 class OpenAiEmbedder:
@@ -543,54 +514,63 @@ class OpenAiEmbedder:
             problems=endpoint.problems,
         )
 
-    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> Embeddings:
+    async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> ports.Embeddings:
         """As `Embedder`. More texts than one request takes go in several, one after another."""
         vectors: list[Vector] = []
-        usage, endpoint = Usage(), None
-        for batch in request_batches(texts):
+        usage, endpoint = ports.Usage(), None
+        batches, characters = [list[str]()], 0
+        for text in texts:
+            # OpenAI refuses an empty text; a space means the same to a model
+            sent = text[:MAX_CHARACTERS] or " "
+            if len(batches[-1]) == MAX_TEXTS or characters + len(sent) > _REQUEST_CHARACTERS:
+                batches.append([])
+                characters = 0
+            batches[-1].append(sent)
+            characters += len(sent)
+        for batch in filter(None, batches):
             part = await self._retrier.call(partial(self._embed, batch), divisible=divisible)
             vectors += part.vectors
             usage += part.usage
             endpoint = part.endpoint or endpoint
-        return Embeddings(vectors=tuple(vectors), usage=usage, endpoint=endpoint)
+        return ports.Embeddings(vectors=tuple(vectors), usage=usage, endpoint=endpoint)
 
     async def close(self) -> None:
         await self._servers.close()
 
-    async def probe(self) -> Embeddings | CallFailure:
-        """One short call, which is not repeated."""
+    async def probe(self) -> ports.Embeddings | CallFailure:
         return await self._embed([_PROBE_TEXT])
 
-    async def _embed(self, texts: list[str]) -> Embeddings | CallFailure:
-        return await self._servers.ask(partial(self._ask, texts))
+    async def _embed(self, texts: list[str]) -> ports.Embeddings | CallFailure:
+        async def ask(server: Server) -> ports.Embeddings | CallFailure:
+            """Each of several servers is first asked for one text: nothing tells two models apart but their vectors."""
+            name = server.endpoint.name
+            if self._compares and name not in self._likeness:
+                known = await self._embed_by(server, [_PROBE_TEXT])
+                if isinstance(known, CallFailure):
+                    return known
+                first = self._likeness.get(None)
+                if name and (first is None or cosine_similarity(first.values, known.vectors[0].values) < _SAME_MODEL):
+                    return _unusable_reply("other_model", f"{name} is not known to have the same model")
+                self._likeness[name] = known.vectors[0]
+            return await self._embed_by(server, texts)
 
-    async def _ask(self, texts: list[str], server: Server) -> Embeddings | CallFailure:
-        """Each of several servers is first asked for one text: nothing tells two models apart but their vectors."""
-        name = server.endpoint.name
-        if self._compares and name not in self._likeness:
-            known = await self._embed_by(server, [_PROBE_TEXT])
-            if isinstance(known, CallFailure):
-                return known
-            first = self._likeness.get(None)
-            if name and (first is None or cosine_similarity(first.values, known.vectors[0].values) < _SAME_MODEL):
-                return _unusable_reply("other_model", f"{name} is not known to have the same model")
-            self._likeness[name] = known.vectors[0]
-        return await self._embed_by(server, texts)
+        return await self._servers.ask(ask)
 
-    async def _embed_by(self, server: Server, texts: list[str]) -> Embeddings | CallFailure:
+    async def _embed_by(self, server: Server, texts: list[str]) -> ports.Embeddings | CallFailure:
         limit = self._max_characters
         while True:
             cut = [text[:limit] for text in texts]
             outcome = await server.ask(
                 "embeddings",
                 self._form,
-                partial(self._body, cut),
-                partial(self._read, len(texts), server.endpoint.name),
+                partial(dict, model=self.model, input=cut),
+                partial(embeddings_of, self.model, len(texts), self._dimensions, server.endpoint.name),
                 purpose="embed",
                 model=self.model,
                 timeout=self._timeout,
             )
             if not isinstance(outcome, CallFailure):
+                self._dimensions = self._dimensions or len(outcome.vectors[0].values)
                 if limit < self._max_characters:
                     self._max_characters = limit
                     _log.warning("texts_embedded_by_their_beginning", model=self.model, characters=limit)
@@ -600,37 +580,37 @@ class OpenAiEmbedder:
                 return outcome
             limit = max(_FEWEST_CHARACTERS, longest // 2)
 
-    def _body(self, texts: list[str], sent: dict[str, Any]) -> dict[str, Any]:
-        return {"model": self.model, "input": texts, **sent}
 
-    def _read(self, count: int, endpoint: str | None, content: bytes) -> Embeddings | CallFailure:
-        body = parse_body(content)
-        if isinstance(body, CallFailure):
-            return body
-        items = body.get("data") or body.get("embeddings") or []
-        if not isinstance(items, list) or len(items) != count:
-            found = len(items) if isinstance(items, list) else "no list of"
-            return _unusable_reply("wrong_count", f"{found} embeddings for {count} texts")
-        places = [one.get("index") for one in items if isinstance(one, dict) and one.get("index") is not None]
-        if places and sorted(map(str, places)) != sorted(map(str, range(count))):
-            return _unusable_reply("wrong_count", f"embeddings for other texts than the {count} that were sent")
-        if places:
-            items = sorted(items, key=lambda one: int(one["index"]))
-        try:
-            rows = [normalized(decode_embedding(one["embedding"] if isinstance(one, dict) else one)) for one in items]
-        except (KeyError, ValueError) as error:
-            return _unusable_reply("bad_embedding", f"{error}"[:_MAX_DETAIL])
-        expected = self._dimensions or len(rows[0])
-        if any(len(row) != expected for row in rows):
-            sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
-            advice = "set MNEMOLOG_EMBEDDING_DIMENSIONS to what the model gives"
-            return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected: {advice}")
-        self._dimensions = expected
-        vectors = tuple(Vector.from_values(self.model, row) for row in rows)
-        return Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
+def embeddings_of(
+    model: str, count: int, dimensions: int | None, endpoint: str | None, content: bytes
+) -> ports.Embeddings | CallFailure:
+    """The vectors of a reply about `count` texts, of so many `dimensions` where these are known."""
+    body = parse_body(content)
+    if isinstance(body, CallFailure):
+        return body
+    items = body.get("data") or body.get("embeddings") or []
+    if not isinstance(items, list) or len(items) != count:
+        found = len(items) if isinstance(items, list) else "no list of"
+        return _unusable_reply("wrong_count", f"{found} embeddings for {count} texts")
+    places = [one.get("index") for one in items if isinstance(one, dict) and one.get("index") is not None]
+    if places and sorted(map(str, places)) != sorted(map(str, range(count))):
+        return _unusable_reply("wrong_count", f"embeddings for other texts than the {count} that were sent")
+    if places:
+        items = sorted(items, key=lambda one: int(one["index"]))
+    try:
+        rows = [normalized(decode_embedding(one["embedding"] if isinstance(one, dict) else one)) for one in items]
+    except (KeyError, ValueError) as error:
+        return _unusable_reply("bad_embedding", f"{error}")
+    expected = dimensions or len(rows[0])
+    if any(len(row) != expected for row in rows):
+        sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
+        advice = "set MNEMOLOG_EMBEDDING_DIMENSIONS to what the model gives"
+        return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected: {advice}")
+    vectors = tuple(Vector.from_values(model, row) for row in rows)
+    return ports.Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
 
 
-def endpoint_of(settings: StreamsSettings, watch: ModelWatch, *, embeds: bool) -> Endpoint:
+def endpoint_of(settings: StreamsSettings, watch: ports.ModelWatch, *, embeds: bool) -> Endpoint:
     """The server of the settings for completions, or the one that `embeds`, with its fallbacks."""
     first = Endpoint(
         base_url=settings.base_url,
@@ -652,22 +632,6 @@ def endpoint_of(settings: StreamsSettings, watch: ModelWatch, *, embeds: bool) -
         if one.embeds or not embeds
     )
     return replace(first, fallbacks=tuple(others))
-
-
-def request_batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Cut `texts` into requests that the server takes: by number, and by characters in all."""
-    batch: list[str] = []
-    characters = 0
-    for text in texts:
-        # OpenAI refuses an empty text; a space means the same to a model
-        sent = text[:MAX_CHARACTERS] or " "
-        if len(batch) == MAX_TEXTS or characters + len(sent) > _REQUEST_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-        batch.append(sent)
-        characters += len(sent)
-    if batch:
-        yield batch
 
 
 def decode_embedding(embedding: object) -> Sequence[float]:
@@ -692,7 +656,3 @@ def normalized(values: Sequence[float]) -> Sequence[float]:
     if not 0 < length < math.inf:
         raise ValueError(f"an embedding has the length {length}")
     return values if abs(length - 1) < _LENGTH_TOLERANCE else [value / length for value in values]
-
-
-def _unusable_reply(code: str, detail: str) -> CallFailure:
-    return CallFailure(kind="unavailable", code=code, detail=detail)

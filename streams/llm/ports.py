@@ -36,15 +36,11 @@ OnFailure = Callable[[str], None]
 """Gets each failed attempt to call a model, in words."""
 
 
-def ignore_failure(_words: str) -> None:
-    """For workers, whose metrics show failures."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelWatch:
     """Who learns how calls to models go: `on_failure` of each failure, `problems` why all calls of a kind fail now."""
 
-    on_failure: OnFailure = ignore_failure
+    on_failure: OnFailure = lambda _words: None
     problems: MutableMapping[str, str] = field(default_factory=dict)
 
 
@@ -145,7 +141,6 @@ class NumberedConflicts:
 
     @property
     def doubtful_names(self) -> tuple[DoubtfulName, ...]:
-        """The names in doubt, in the order of their numbers."""
         return self.names.names if self.names else ()
 
 
@@ -218,7 +213,6 @@ class TimedReply(Reply):
 
     @property
     def cost(self) -> Usage:
-        """The tokens that this attempt pays for."""
         return Usage() if self.is_paid else self.usage
 
 

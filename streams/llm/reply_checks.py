@@ -1,14 +1,15 @@
 """What a decision of a model asserts beyond the new fact and the known facts that it names, as complaints."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
-from typing import Final, NamedTuple
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BeforeValidator
 
 from mnemolog.schemas.events import VERDICTS_WITH_END_TIME
 from mnemolog.schemas.facts import Candidate, Certainty, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
-from mnemolog.streams.llm.ask import MAX_LINE, one_line
+from mnemolog.streams.llm.ask import MAX_LINE, Line, OptionalLine, ReplyModel, ReplyTime, WholeNumber, one_line
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
 from mnemolog.streams.text.assertions import (
     added_details,
@@ -22,7 +23,7 @@ from mnemolog.streams.text.assertions import (
     other_value,
     reordered,
 )
-from mnemolog.streams.text.differences import SubjectRelation, is_user_word, relate_subjects, same_terms
+from mnemolog.streams.text.differences import USER, SubjectRelation, is_user_word, relate_names, same_terms
 from mnemolog.streams.text.readings import read
 
 DOUBTFUL: Final[frozenset[Certainty]] = frozenset({"weak", "speculation"})
@@ -31,121 +32,124 @@ LONGEST_UNSAID: Final = timedelta(days=3653)
 """How far ahead an end may lie, unless somebody named its year."""
 
 
-class Doubt(NamedTuple):
-    """What a check has found: its name, and the words that it is about."""
+class ParsedDecision(ReplyModel):
+    """The decision on new fact `number`; `targets` are numbers of its own known facts.
 
-    check: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionClaim:
-    """What a decision says of a conflict: its action, the known facts with their numbers, a merged text and an end."""
-
-    conflict: NumberedConflict
-    action: Verdict
-    targets: tuple[tuple[int, Candidate], ...]
-    merged: str
-    ended_at: datetime | None
-
-    @property
-    def fact(self) -> ExtractedFact:
-        return self.conflict.fact
-
-    @property
-    def known(self) -> tuple[Candidate, ...]:
-        return tuple(known for _, known in self.targets)
-
-
-def settled(claim: DecisionClaim, conflicts: NumberedConflicts) -> DecisionClaim:
-    """The claim, or its safe reading where it is in doubt; the second call of a store is its last.
-
-    A MERGE or KEEP in doubt is an EXTEND: both facts stay, as they were said. Of two subjects it is an ADD. Where one
-    statement denies just what the other says, the new one takes the place of the known one. An end that nobody can mean
-    is left out; an EXPIRE without one is an EXTEND.
+    For a KEEP each target alone says all of the new fact. A MERGE has a `text`; a REPLACE, RETRACT or EXPIRE may have
+    `ended_at`.
     """
-    names = conflicts.user_names
-    if claim.action in VERDICTS_WITH_END_TIME:
-        ended_at = claim.ended_at if _is_possible_end(claim, conflicts.said_at) else None
-        action: Verdict = "EXTEND" if claim.action == "EXPIRE" and ended_at is None else claim.action
-        return replace(claim, action=action, ended_at=ended_at, merged="")
-    claim = replace(claim, ended_at=None, merged=claim.merged if claim.action == "MERGE" else "")
-    known = claim.known
-    if claim.action in ("ADD", "CONTRADICT") or not known:
-        return claim
-    if claim.action in ("KEEP", "MERGE") and any(is_of_another(claim.fact, one, names) for one in known):
-        return replace(claim, action="ADD", targets=(), merged="")
-    denied = tuple((label, one) for label, one in claim.targets if is_denial(claim.fact, one, names))
-    if denied and claim.fact.certainty not in DOUBTFUL:
-        return replace(claim, action="REPLACE", targets=denied, merged="")
-    if claim.action == "KEEP":
-        targets = tuple(target for target in claim.targets if not any(_keep_doubts(claim, target[1], names)))
-        return replace(claim, action="KEEP" if targets else "EXTEND", targets=targets or claim.targets)
-    return replace(claim, action="EXTEND", merged="") if any(doubts(claim, names)) else claim
+
+    number: WholeNumber
+    verdict: Annotated[
+        Verdict, BeforeValidator(lambda value: value.strip().upper() if isinstance(value, str) else value)
+    ]
+    targets: tuple[WholeNumber, ...] = ()
+    text: OptionalLine = None
+    reason: Annotated[Line, AfterValidator(str.strip)] = ""
+    ended_at: ReplyTime = None
+
+    def but(self, verdict: Verdict, **fields: Any) -> "ParsedDecision":
+        """The decision with another verdict, and without its text and end."""
+        return self.model_copy(update={"verdict": verdict, "text": None, "ended_at": None, **fields})
 
 
-def doubts(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[Doubt]:
-    """What speaks against a KEEP or a MERGE."""
-    if claim.action == "MERGE":
-        yield from _merge_doubts(claim, names)
-    elif claim.action == "KEEP":
-        for known in claim.known:
-            yield from _keep_doubts(claim, known, names)
+def targets_of(decision: ParsedDecision, conflict: NumberedConflict) -> list[tuple[int, Candidate]]:
+    """The known facts that a decision names, with their numbers; what the conflict does not show is none."""
+    return [(label, known) for label, known in conflict.candidates if label in decision.targets]
 
 
-def _merge_doubts(claim: DecisionClaim, names: tuple[str, ...]) -> Iterator[Doubt]:
-    parents = [claim.fact.text, *(known.text for known in claim.known)]
-    if not claim.merged or any(len(one_line(parent)) > MAX_LINE for parent in parents):
-        yield Doubt("text", "is missing, or of facts too long to be merged")
+def settled(decision: ParsedDecision, conflict: NumberedConflict, conflicts: NumberedConflicts) -> ParsedDecision:
+    """The decision, or its safe reading where it is in doubt; the second call of a store is its last.
+
+    A MERGE or KEEP in doubt is an EXTEND: both facts stay, as they were said. Of two subjects it is an ADD, and so is
+    what names no known fact of its own. Where one statement denies just what the other says, the new one takes the
+    place of the known one. An end that nobody can mean is left out; an EXPIRE without one is an EXTEND.
+    """
+    fact, names, verdict = conflict.fact, conflicts.user_names, decision.verdict
+    named = targets_of(decision, conflict)
+    text, ended_at = None, None
+    if verdict in VERDICTS_WITH_END_TIME:
+        ended_at = decision.ended_at if _is_possible_end(decision, conflict, conflicts.said_at) else None
+        verdict = "EXTEND" if verdict == "EXPIRE" and ended_at is None else verdict
+    elif verdict in ("KEEP", "MERGE") and any(is_of_another(fact, known, names) for _, known in named):
+        verdict = "ADD"
+    elif (
+        verdict not in ("ADD", "CONTRADICT")
+        and fact.certainty not in DOUBTFUL
+        and (denied := [target for target in named if is_denial(fact, target[1], names)])
+    ):
+        verdict, named = "REPLACE", denied
+    elif verdict == "KEEP":
+        told = [target for target in named if not any(_keep_doubts(fact, target[1], names))]
+        verdict, named = ("KEEP", told) if told else ("EXTEND", named)
+    elif verdict == "MERGE":
+        text = None if any(doubts(decision, conflict, names)) else (decision.text or "").strip()
+        verdict = "MERGE" if text else "EXTEND"
+    if verdict == "ADD" or not named:
+        return decision.but("ADD", targets=())
+    return decision.but(verdict, targets=tuple(label for label, _ in named), text=text, ended_at=ended_at)
+
+
+def doubts(decision: ParsedDecision, conflict: NumberedConflict, names: tuple[str, ...]) -> Iterator[str]:
+    known = [known for _, known in targets_of(decision, conflict)]
+    if decision.verdict == "MERGE":
+        yield from _merge_doubts(conflict.fact, known, (decision.text or "").strip(), names)
+    elif decision.verdict == "KEEP":
+        for one in known:
+            yield from _keep_doubts(conflict.fact, one, names)
+
+
+def _merge_doubts(
+    fact: ExtractedFact, known: Sequence[Candidate], merged: str, names: tuple[str, ...]
+) -> Iterator[str]:
+    parents = [fact.text, *(one.text for one in known)]
+    if not merged or any(len(one_line(parent)) > MAX_LINE for parent in parents):
+        yield "text"
         return
-    yield from (Doubt("lost", one) for one in lost_details(parents, claim.merged))
-    if claim.merged == claim.fact.text:  # which is taken for saying all that the others say
-        yield from (Doubt("lost", word) for known in claim.known for word in lost_words(known.text, claim.merged))
-    extras = [claim.fact.excerpt, *_values(claim), *names]
-    yield from (Doubt("added", one) for one in added_details(parents, claim.merged, extras))
-    if mixed_up(parents, claim.merged):
-        yield Doubt("mixed", "mixes words of different facts")
-    yield from _common_doubts(parents, claim.merged)
-    if not all(same_terms(claim.fact, known) for known in claim.known):
-        yield Doubt("terms", "holds until another time")
+    yield from ("lost" for _ in lost_details(parents, merged))
+    if merged == fact.text:  # which is taken for saying all that the others say
+        yield from ("lost" for one in known for _ in lost_words(one.text, merged))
+    facts: tuple[ExtractedFact | Candidate, ...] = (fact, *known)
+    values = [text for one in facts for text in (one.value, one.subject) if text]
+    yield from ("added" for _ in added_details(parents, merged, [fact.excerpt, *values, *names]))
+    if mixed_up(parents, merged):
+        yield "mixed"
+    yield from _common_doubts(parents, merged)
+    if not all(same_terms(fact, one) for one in known):
+        yield "terms"
 
 
-def _keep_doubts(claim: DecisionClaim, known: Candidate, names: tuple[str, ...]) -> Iterator[Doubt]:
-    """What a statement says beyond a known fact."""
-    fact = claim.fact
+def _keep_doubts(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> Iterator[str]:
     is_of_subject = _subject_relation(fact, known, names) != "other"
     extras = [known.value or "", known.subject or "", *names, *[fact.subject or ""] * is_of_subject]
-    yield from (Doubt("added", one) for one in added_details([known.text], fact.text, extras))
+    yield from ("added" for _ in added_details([known.text], fact.text, extras))
     yield from _common_doubts([known.text], fact.text)
-    if value := other_value(known.text, fact.text):
-        yield Doubt("other value", value)
-    if _has_other_value(fact, known):
-        yield Doubt("value", fact.value or "")
+    if other_value(known.text, fact.text):
+        yield "other value"
+    if fact.key is not None and fact.key == known.key and fact.value and known.value:
+        stems = {*read(fact.value).stems}
+        if stems and stems.isdisjoint(read(known.value).stems):
+            yield "value"
     if reordered(known.text, fact.text):
-        yield Doubt("order", "has the same words in another order")
-    if (ending := read(fact.text).ending) and not read(known.text).ending:
-        yield Doubt("ending", ending)
+        yield "order"
+    if read(fact.text).ending and not read(known.text).ending:
+        yield "ending"
     if not same_terms(fact, known):
-        yield Doubt("terms", "holds until another time")
+        yield "terms"
 
 
-def _common_doubts(parents: list[str], text: str) -> Iterator[Doubt]:
+def _common_doubts(parents: list[str], text: str) -> Iterator[str]:
     for parent in parents:
         if contrary(read(parent), read(text)):
-            yield Doubt("contrary", "denies what was affirmed, or the other way round")
+            yield "contrary"
         if changed_tense(parent, text):
-            yield Doubt("tense", "is in another tense")
-    yield from (Doubt("moved", one) for one in moved(parents, text))
+            yield "tense"
+    yield from ("moved" for _ in moved(parents, text))
 
 
 def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> SubjectRelation:
     """As `relate_subjects`, but a fact without a subject is the user's: in doubt both facts stay."""
-    of_user = {"subject": "the user"}
-    return relate_subjects(
-        fact if fact.subject else fact.model_copy(update=of_user),
-        known if known.subject else known.model_copy(update=of_user),
-        names,
-    )
+    return relate_names(fact.subject or USER, known.subject or USER, known.subject_relation, names)
 
 
 def is_of_another(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> bool:
@@ -162,30 +166,20 @@ def is_of_another(fact: ExtractedFact, known: Candidate, names: tuple[str, ...])
     return not named and _subject_relation(fact, known, names) == "other"
 
 
-def _is_possible_end(claim: DecisionClaim, said_at: datetime) -> bool:
+def _is_possible_end(decision: ParsedDecision, conflict: NumberedConflict, said_at: datetime) -> bool:
     """Whether an end is no earlier than the facts' beginning (a date alone is the whole day), and not too far ahead.
 
     It lies far ahead only in a year that somebody named.
     """
-    if claim.ended_at is None:
+    if decision.ended_at is None:
         return False
-    zone, ended_at = said_at.tzinfo, claim.ended_at
+    zone, ended_at = said_at.tzinfo, decision.ended_at
     is_date = time() in (ended_at.time(), ended_at.astimezone(zone).time())
-    for known in claim.known:
-        began = known.true_from.astimezone(zone)
+    known = [one for _, one in targets_of(decision, conflict)]
+    for one in known:
+        began = one.true_from.astimezone(zone)
         if began.date() > ended_at.astimezone(zone).date() if is_date else ended_at < began:
             return False
-    texts = [claim.fact.text, claim.fact.excerpt, *(known.text for known in claim.known)]
+    texts = [conflict.fact.text, conflict.fact.excerpt, *(one.text for one in known)]
     is_named = any(str(ended_at.astimezone(zone).year) in read(text).details for text in texts)
-    return is_named or ended_at <= max(said_at, claim.conflict.valid_from) + LONGEST_UNSAID
-
-
-def _has_other_value(fact: ExtractedFact, known: Candidate) -> bool:
-    if fact.key is None or fact.key != known.key or not fact.value or not known.value:
-        return False
-    return not {*read(fact.value).stems} & {*read(known.value).stems} if read(fact.value).stems else False
-
-
-def _values(claim: DecisionClaim) -> list[str]:
-    facts: tuple[ExtractedFact | Candidate, ...] = (claim.fact, *claim.known)
-    return [text for fact in facts for text in (fact.value, fact.subject) if text]
+    return is_named or ended_at <= max(said_at, conflict.valid_from) + LONGEST_UNSAID

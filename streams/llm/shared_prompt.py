@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any, Final
 
 from mnemolog.common.tokens import estimate_tokens
@@ -16,13 +17,12 @@ from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Overrides, Turn
 from mnemolog.streams.llm.ask import find_object
-from mnemolog.streams.llm.background import best_entities, best_facts, in_turn, tokens_of_entities
+from mnemolog.streams.llm.background import best_shown, in_turn
 from mnemolog.streams.llm.evidence import Evidence, evidence_messages, shown_messages
 from mnemolog.streams.llm.extract_reply import fact_line, numbered_lines
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
-from mnemolog.streams.text.differences import WORDS_FOR_USER, is_user_word
+from mnemolog.streams.text.differences import WORDS_FOR_USER
 from mnemolog.streams.text.readings import read
-from mnemolog.streams.text.tokens import comparable_text, has_words
 
 _NO_OVERRIDES = Overrides()
 
@@ -39,7 +39,6 @@ class CallTurn:
 
     @property
     def place(self) -> tuple[datetime, int]:
-        """Where it stands in the order of its owner."""
         return self.published_at, self.offset
 
 
@@ -80,20 +79,38 @@ def most_turns(rules: EffectivePolicy) -> int:
 
 
 def message_tokens(turn: Turn) -> int:
-    """The estimated tokens of what a prompt shows of a turn."""
     return sum(map(estimate_tokens, (*(message.content for message in shown_messages(turn)), *turn.recalled)))
 
 
 Part = dict[str, Any]
 """What a reply says of one turn, in the form that the reply to the question of this turn has."""
+_LINES: Final = 40
+"""Tokens of a turn in the prompt besides its messages: its number, id, time and speaker."""
 
 
-def parts_of(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Part | None]:
-    """The facts that a reply states of each turn, by their lines and excerpts, and the turn's mood.
+def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | None]:
+    """The part of each turn as the reply that it would get alone, with its share of the tokens; None without a part.
 
-    None for all turns where the reply has no list of facts, and for those behind its last fact where it was cut off.
+    A fact is part of the turn that it follows from. A part with a name or a word that only a later turn says is none,
+    and so is one behind the last fact of a reply that was cut off. Where no turn has a part the first one gets all of
+    the reply, in a form that is no valid reply: it is asked about again alone, and has what the call took.
     """
-    said = _said(reply)
+    said = reply.text.encode("utf-8", "replace").decode()  # half a sign is no JSON
+    parts = _without_later(_move_facts(_parts(said, tasks), tasks), tasks)
+    texts = [None if part is None else json.dumps(part) for part in parts]
+    if all(text is None for text in texts):
+        texts[0] = json.dumps({"undivided": f"reply: {said}"})
+    asked = [_LINES + message_tokens(task.turn) for task in tasks]
+    weights = [0 if text is None else weight for text, weight in zip(texts, asked, strict=True)]
+    usages = divide_usage(reply.usage, weights, [len(text or "") for text in texts])
+    return [
+        None if text is None else Reply(text=text, model=reply.model, usage=usage)
+        for text, usage in zip(texts, usages, strict=True)
+    ]
+
+
+def _parts(said: str, tasks: Sequence[ExtractionTask]) -> list[Part | None]:
+    """The facts that a reply states of each turn, by their lines and excerpts, and the turn's mood."""
     found = find_object(said, "facts")
     if isinstance(found, str) or not isinstance(found["facts"], list):
         return [None] * len(tasks)
@@ -116,76 +133,13 @@ def parts_of(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Part | None]
     return [part if is_whole or place <= last else None for place, part in enumerate(parts)]
 
 
-def replies_of(reply: Reply, parts: Sequence[Part | None], asked: Sequence[int]) -> list[Reply | None]:
-    """Each part as a reply, with its share of the tokens; `asked` is how much of the prompt was about each turn.
-
-    Where the reply has no part at all the first turn gets all of it, in a form that is no valid reply: it is asked
-    about again alone, and has what the call took.
-    """
-    texts = [None if part is None else json.dumps(part) for part in parts]
-    if all(text is None for text in texts):
-        texts[0] = json.dumps({"undivided": f"reply: {_said(reply)}"})
-    weights = [0 if text is None else weight for text, weight in zip(texts, asked, strict=True)]
-    usages = divide_usage(reply.usage, weights, [len(text or "") for text in texts])
-    return [
-        None if text is None else Reply(text=text, model=reply.model, usage=usage)
-        for text, usage in zip(texts, usages, strict=True)
-    ]
-
-
-def divide_usage(usage: Usage, asked: Sequence[int], said: Sequence[int]) -> list[Usage]:
-    """Shares whose sum is `usage`: of the input in proportion to what was `asked`, of the output to what was `said`."""
-    cached = min(usage.cached_tokens or 0, usage.input_tokens)
-    fresh = divide(usage.input_tokens - cached, asked)
-    inputs = zip(fresh, divide(cached, asked), divide(usage.cached_tokens or 0, asked), strict=True)
-    outputs = divide(usage.output_tokens, said)
-    return [
-        Usage(
-            input_tokens=own_fresh + own_cached,
-            output_tokens=own_output,
-            cached_tokens=None if usage.cached_tokens is None else told,
-        )
-        for (own_fresh, own_cached, told), own_output in zip(inputs, outputs, strict=True)
-    ]
-
-
-def divide(total: int, weights: Sequence[int]) -> list[int]:
-    """Whole shares of `total` in proportion to the weights, without loss; what rounding leaves goes to the first."""
-    whole = sum(weights)
-    if not whole:
-        return [total, *(0 for _ in weights[1:])]
-    ends, seen = [], 0
-    for weight in weights:
-        seen += weight
-        ends.append(total * seen // whole)
-    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
-
-
-def _said(reply: Reply) -> str:
-    """The text of a reply; half a sign is no JSON."""
-    return reply.text.encode("utf-8", "replace").decode()
-
-
-_LINES: Final = 40
-"""Tokens of a turn in the prompt besides its messages: its number, id, time and speaker."""
-
-
-def divide_reply(reply: Reply, tasks: Sequence[ExtractionTask]) -> list[Reply | None]:
-    """The part of each turn as the reply that it would get alone; None where the reply has none for it.
-
-    A fact is part of the turn that it follows from. A part with a name or a word that only a later turn says is none.
-    """
-    parts = _without_later(_move_facts(parts_of(reply, tasks), tasks), tasks)
-    return replies_of(reply, parts, [_LINES + message_tokens(task.turn) for task in tasks])
-
-
 def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
     """The parts, with each fact in the turn that it follows from: the stated one, else the nearest.
 
     Where a fact follows from several turns ("Rome." to two questions), and one of them gets no fact with its excerpt,
     they have no part: the fact may be of any of them.
     """
-    evidence = [Evidence.of(task) for task in tasks]
+    evidence = [Evidence(task) for task in tasks]
     moved: list[Part | None] = [None if part is None else {**part, "facts": []} for part in parts]
     excerpts: list[set[str]] = [set() for _ in tasks]  # of the facts that each turn has
     claims: dict[str, set[int]] = {}  # the turns that facts with an excerpt follow from
@@ -210,81 +164,73 @@ def _move_facts(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -
 
 
 def _without_later(parts: Sequence[Part | None], tasks: Sequence[ExtractionTask]) -> list[Part | None]:
-    """The parts, with None for a part that names what only a later turn says."""
-    shown: list[_TurnText] = []  # with who speaks, and recalled memory
-    said: list[_TurnText] = []
+    """The parts, with None for a part that has words of what is said after its turn, and of nothing before it."""
+    shown: list[str] = []  # of each turn, with who speaks, and recalled memory
+    said: list[frozenset[str]] = []
     for task in tasks:
         messages = shown_messages(task.turn)
         texts = [text for message in messages for text in (message.name, message.content)]
-        shown.append(_TurnText.of("\n".join(filter(None, (task.turn.speaker, *texts, *task.turn.recalled)))))
-        said.append(_TurnText.of("\n".join(message.content for message in messages)))
+        shown.append("\n".join(filter(None, (task.turn.speaker, *texts, *task.turn.recalled))))
+        said.append(read("\n".join(message.content for message in messages)).told)
     kept: list[Part | None] = []
+    before = frozenset[str]()
     for place, (part, task) in enumerate(zip(parts, tasks, strict=True)):
-        names_later = part is not None and _names_later(part, task, shown[: place + 1], said[place + 1 :])
-        kept.append(None if names_later else part)
+        before |= read(shown[place]).told
+        told = read("\n".join(_told(part["facts"]))).told if part is not None else frozenset()
+        if (strange := (told - before) & frozenset().union(*said[place + 1 :])) and part is not None:
+            background = task.background
+            known = [*(message.content for message in background.messages), *background.names]
+            known += [text for entity in background.entities for text in (entity.name, *entity.names, *entity.ties)]
+            known += [text for one in background.facts for text in (one.text, one.value, one.subject) if text]
+            kept.append(part if strange <= read("\n".join(known)).told else None)
+        else:
+            kept.append(part)
     return kept
 
 
-def _names_later(part: Part, task: ExtractionTask, until: Sequence["_TurnText"], after: Sequence["_TurnText"]) -> bool:
-    """Whether a fact has words of what is said after its turn: neither said until then nor shown to that turn."""
-    names = [name for fact in part["facts"] for name in _names(fact) if _have_name(after, name)]
-    texts = (fact.get("text") for fact in part["facts"] if isinstance(fact, dict))
-    words = _words_of("\n".join(text for text in texts if isinstance(text, str))) & _all_words(after)
-    if not names and not words:
-        return False
-    background = task.background
-    shown = [*(message.content for message in background.messages), *background.names]
-    shown += [text for entity in background.entities for text in (entity.name, *entity.names, *entity.ties)]
-    shown += [text for fact in background.facts for text in (fact.text, fact.value, fact.subject) if text]
-    before = [*until, _TurnText.of("\n".join(shown))]
-    return not (words <= _all_words(before) and all(_have_name(before, name) for name in names))
+def _told(facts: Sequence[Any]) -> Iterator[str]:
+    """The texts of facts, and what is written as a name in their values, subjects and entities."""
+    for fact in (one for one in facts if isinstance(one, dict)):
+        entities = fact.get("entities")
+        named = [one.get("name") for one in entities if isinstance(one, dict)] if isinstance(entities, list) else []
+        names = (fact.get("value"), fact.get("subject"), fact.get("about"), fact.get("names"), *named)
+        words = (word for name in names if isinstance(name, str) for word in name.split())
+        yield from (word for word in words if word[0].isupper() and normalise(word) not in WORDS_FOR_USER)
+        if isinstance(text := fact.get("text"), str):
+            yield text
 
 
-@dataclass(frozen=True, slots=True)
-class _TurnText:
-    """What a turn says, as it is compared. It is read once, however many turns there are."""
-
-    text: str
-    words: frozenset[str]
-
-    @classmethod
-    def of(cls, text: str) -> "_TurnText":
-        return cls(comparable_text(text), _words_of(text))
-
-
-def _all_words(said: Sequence[_TurnText]) -> frozenset[str]:
-    return frozenset().union(*(one.words for one in said))
-
-
-def _have_name(said: Sequence[_TurnText], name: str) -> bool:
-    return any(has_words(one.text, name) for one in said)
+def divide_usage(usage: Usage, asked: Sequence[int], said: Sequence[int]) -> list[Usage]:
+    """Shares whose sum is `usage`: of the input in proportion to what was `asked`, of the output to what was `said`."""
+    cached = min(usage.cached_tokens or 0, usage.input_tokens)
+    fresh = divide(usage.input_tokens - cached, asked)
+    inputs = zip(fresh, divide(cached, asked), divide(usage.cached_tokens or 0, asked), strict=True)
+    outputs = divide(usage.output_tokens, said)
+    return [
+        Usage(
+            input_tokens=own_fresh + own_cached,
+            output_tokens=own_output,
+            cached_tokens=None if usage.cached_tokens is None else told,
+        )
+        for (own_fresh, own_cached, told), own_output in zip(inputs, outputs, strict=True)
+    ]
 
 
-def _words_of(text: str) -> frozenset[str]:
-    """The stems of the words that tell something, the numbers and dates; of a script without spaces the signs."""
-    reading = read(text)
-    return (reading.signs | reading.details).union(reading.stems if reading.is_spaced else ())
-
-
-def _names(fact: Any) -> Iterator[str]:
-    """The value, the subject and the entities of a fact, and each word of these that is written as a name."""
-    if not isinstance(fact, dict):
-        return
-    entities = fact.get("entities")
-    named = [one.get("name") for one in entities if isinstance(one, dict)] if isinstance(entities, list) else []
-    for name in (fact.get("value"), fact.get("subject"), *named):
-        if isinstance(name, str) and not is_user_word(name):
-            yield name
-            yield from (word for word in name.split() if word[0].isupper() and normalise(word) not in WORDS_FOR_USER)
+def divide(total: int, weights: Sequence[int]) -> list[int]:
+    """Whole shares of `total` in proportion to the weights, without loss; what rounding leaves goes to the first."""
+    whole = sum(weights)
+    if not whole:
+        return [total, *(0 for _ in weights[1:])]
+    ends = [total * seen // whole for seen in accumulate(weights)]
+    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def known_together(tasks: Sequence[ExtractionTask], *, tokens: int) -> Background:
     """What turns are shown together, within the tokens that one turn has for it: the best of each first."""
     names = dict.fromkeys(name for task in tasks for name in task.background.names)
-    entities = best_entities(in_turn(*(task.background.entities for task in tasks)), tokens=tokens)
-    facts = in_turn(*(task.background.facts for task in tasks))
-    return Background(
-        names=tuple(names),
-        entities=entities,
-        facts=best_facts(facts, tokens=tokens - tokens_of_entities(entities)),
+    entities, facts = best_shown(
+        in_turn(*(task.background.entities for task in tasks)),
+        in_turn(*(task.background.facts for task in tasks)),
+        tokens=tokens,
     )
+    return Background(names=tuple(names), entities=entities, facts=facts)

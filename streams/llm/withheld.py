@@ -24,13 +24,11 @@ _GAPS: Final = re.compile("[\\s_\\-\u2010\u2011\u2012\u2013]+")
 
 
 def topic_in(texts: Iterable[str | None], topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
-    """The first topic of which one of the texts has a word."""
     said = "\n".join(_comparable(text) for text in texts if text)
     return next((topic for topic in topics if topic.words and _pattern(topic.words).search(said)), None)
 
 
 def topic_of(fact: ExtractedFact, topics: Sequence[ForbiddenTopic]) -> ForbiddenTopic | None:
-    """The first topic that a fact is about, by its key, a category or a word."""
     categories = set(fact.categories)
     named = next((one for one in topics if fact.key in one.keys or categories & {*one.categories}), None)
     texts = (fact.text, fact.search_text, fact.excerpt, fact.value, fact.subject, fact.key)
@@ -54,10 +52,19 @@ def withhold(
     for fact in facts:
         if (topic := topic_of(fact, topics)) is not None:
             left_out.append(_withheld(topic))
-        else:
-            without, withheld = _without_names(fact, topics)
-            kept.append(without)
-            of_names += map(_withheld, withheld)
+            continue
+        names = [(one, topic_in((one.name,), topics)) for one in fact.entities]
+        unlinked = [(one, topic_in((one.name,), topics)) for one in fact.unlinked]
+        ties = [(one, topic_in((one.subject, one.predicate, one.object), topics)) for one in fact.relations]
+        hidden = dict.fromkeys(topic for _, topic in (*names, *unlinked) if topic is not None)
+        placeholders = (UnlinkedName(name=_withheld(topic).text, reason="never_stored") for topic in hidden)
+        allowed = {
+            "entities": tuple(one for one, topic in names if topic is None),
+            "relations": tuple(one for one, topic in ties if topic is None),
+            "unlinked": (*placeholders, *(one for one, topic in unlinked if topic is None))[:MAX_UNLINKED],
+        }
+        kept.append(fact.model_copy(update=allowed))
+        of_names += map(_withheld, hidden | dict.fromkeys(topic for _, topic in ties if topic is not None))
     return tuple(kept), (*left_out, *of_names)
 
 
@@ -65,26 +72,6 @@ def withhold_texts(texts: Iterable[str], instructions: Instructions | None) -> t
     """Complaints and errors, each replaced by the name of the topic where it quotes what is never stored."""
     topics = instructions.never_store if instructions else ()
     return tuple(_withheld(topic).text if (topic := topic_in((text,), topics)) else text for text in texts)
-
-
-def _without_names(
-    fact: ExtractedFact, topics: Sequence[ForbiddenTopic]
-) -> tuple[ExtractedFact, tuple[ForbiddenTopic, ...]]:
-    """The fact without the names and relations that have a word of a topic, and those topics."""
-    names = [(one, topic_in((one.name,), topics)) for one in fact.entities]
-    unlinked = [(one, topic_in((one.name,), topics)) for one in fact.unlinked]
-    ties = [(one, topic_in((one.subject, one.predicate, one.object), topics)) for one in fact.relations]
-    found = dict.fromkeys(topic for _, topic in (*names, *ties, *unlinked) if topic is not None)
-    if not found:
-        return fact, ()
-    of_names = dict.fromkeys(topic for _, topic in (*names, *unlinked) if topic is not None)
-    placeholders = (UnlinkedName(name=_withheld(topic).text, reason="never_stored") for topic in of_names)
-    allowed = {
-        "entities": tuple(one for one, topic in names if topic is None),
-        "relations": tuple(one for one, topic in ties if topic is None),
-        "unlinked": (*placeholders, *(one for one, topic in unlinked if topic is None))[:MAX_UNLINKED],
-    }
-    return fact.model_copy(update=allowed), tuple(found)
 
 
 def _withheld(topic: ForbiddenTopic) -> DroppedStatement:
@@ -110,7 +97,6 @@ def _comparable(text: str) -> str:
 
 
 def with_instructions(step: Step, instructions: Instructions | None) -> Step:
-    """The step with the version of the instructions, and without complaints that quote what is never stored."""
     if instructions is None:
         return step
     complaints = withhold_texts(step.complaints, instructions)

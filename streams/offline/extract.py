@@ -1,40 +1,52 @@
 """From a turn to its facts without a model: each sentence that states something, in its own words."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from mnemolog.schemas.entities import MAX_ENTITIES, NamedEntity
+from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Turn
+from mnemolog.streams.entities import names
 from mnemolog.streams.llm.evidence import with_questions
-from mnemolog.streams.llm.extract_reply import value_entities, value_relations
+from mnemolog.streams.llm.extract_reply import names_of_value
 from mnemolog.streams.offline import sentences as read
-from mnemolog.streams.offline.names import sentence_entities
-from mnemolog.streams.offline.sentences import WORDS, Sentence, plain
-from mnemolog.streams.offline.slots import FILLS, SLOTS, SlotStatement, slot_statements
+from mnemolog.streams.text.differences import is_user_word
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, noted
-from mnemolog.streams.text.tokens import comparable_text, without_texts
+from mnemolog.streams.text.tokens import DATES, SENTENCE_STARTERS, SMALL_WORDS, comparable_text, without_texts
 
+_INTRODUCED: Final = re.compile(
+    rf"(?<!\w)(?i:{names.WORDS['my']}) (?P<tie>(?i:{names.TIE})) "
+    rf"(?:(?P<called>{names.WORDS['called']})|{names.WORDS['is']}) "
+    rf"(?P<name>(?P<title>(?:{names.WORDS['titles']})\.? )?{names.NAME}(?: {names.NAME})?)"
+)
+_OWNED: Final = re.compile(rf"(?<!\w){names.NAME}(?:'s|(?<=s)') (?i:{names.TIE})(?!\w|'s)(?: {names.NAME})?")
+_MARK: Final = rf"(?:(?i:{names.WORDS['another']})|(?:{names.WORDS['titles']})\.?) "
+_BARE: Final = re.compile(rf"(?:^\W*|(?<=[\w,] ))(?P<name>(?P<mark>{_MARK})?{names.NAME}(?: {names.NAME}){{0,2}})")
+_NO_NAMES: Final = (
+    SMALL_WORDS | SENTENCE_STARTERS | names.PRONOUNS | DATES.keys() | frozenset(names.WORDS["no_names"].split("|"))
+)
+_Found = tuple[str, str, EntityType]  # the words that name somebody or something, and the name
 UNKNOWN_SPEAKER: Final = "The user"
 MAX_FACTS: Final = 100  # of a turn
 _MAX_ANSWER: Final = 8  # words of an answer that is kept with its question
 
 
-def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[ExtractedFact], list[Sentence]]:
+def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[ExtractedFact], list[read.Sentence]]:
     """The facts that the user's messages state, each text once, and the sentences that became none.
 
     `earlier` is what was said before the turn, the oldest first: its last message may ask what the turn answers.
     """
     facts: dict[str, ExtractedFact] = {}
-    omitted: list[Sentence] = []
+    omitted: list[read.Sentence] = []
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
     for message, asked in with_questions(turn, earlier):
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
-        may_fill = not WORDS["unsure"].search(plain(message.content))
+        may_fill = not read.WORDS["unsure"].search(read.plain(message.content))
         for place, sentence in enumerate(read.sentences(message.content, speaker) if message.role == "user" else ()):
             words, is_short = comparable_text(sentence.text), bool(short_answer(sentence.text))
             reason = sentence.omitted or ("quotation" if without_texts(words, recalled) != words else None)
@@ -42,23 +54,23 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
             if may_answer and (answer := _answer(asked, sentence.text, speaker, turn.occurred_at)):
                 facts.setdefault(answer.text, answer)
             elif reason or is_short:
-                omitted.append(Sentence(text=sentence.text, omitted=reason or "undecided"))
+                omitted.append(read.Sentence(text=sentence.text, omitted=reason or "undecided"))
             else:
                 for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, may_fill=may_fill):
                     facts.setdefault(fact.text, fact)
     kept = list(facts.values())
-    omitted += [Sentence(text=fact.excerpt, omitted="too_long") for fact in kept[MAX_FACTS:]]
+    omitted += [read.Sentence(text=fact.excerpt, omitted="too_long") for fact in kept[MAX_FACTS:]]
     return kept[:MAX_FACTS], omitted
 
 
 def _answer(asked: str, said: str, speaker: str, at: datetime) -> ExtractedFact | None:
     """A short answer with its question; None for other sentences, which say something themselves."""
-    questions = [one.rpartition(": ")[2] for one in sentences_of(plain(asked)) if "?" in one]
+    questions = [one.rpartition(": ")[2] for one in sentences_of(read.plain(asked)) if "?" in one]
     question = questions[-1].strip(" ?!.\"'") if questions else ""
-    words, kind = plain(said), short_answer(said)
-    is_long = len(words.split()) > _MAX_ANSWER or WORDS["self"].search(words) or read.reason_not_stated(words)
+    words, kind = read.plain(said), short_answer(said)
+    is_long = len(words.split()) > _MAX_ANSWER or read.WORDS["self"].search(words) or read.reason_not_stated(words)
     is_open = kind == "open" or "?" in said or (kind is None and is_long)
-    if is_open or not WORDS["asks_the_user"].match(question):
+    if is_open or not read.WORDS["asks_the_user"].match(question):
         return None
     text = f'{speaker}, asked "{question}?": {said}'
     read_as = {"text": text, "search_text": text, "action_hint": "retract" if kind == "no" else "new"}
@@ -67,30 +79,44 @@ def _answer(asked: str, said: str, speaker: str, at: datetime) -> ExtractedFact 
 
 def _read_sentence(said: str, speaker: str, at: datetime, *, may_fill: bool) -> Iterator[ExtractedFact]:
     """The slots that a sentence fills, and where it says more than these the sentence in its own words."""
-    statements = slot_statements(said, at) if may_fill and read.is_english(said) else ()
+    statements = read.slot_statements(said, at) if may_fill and read.is_english(said) else ()
     kept = _kept_fact(said, speaker, at, statements)
-    fills = [one for one in statements if one.act in FILLS]
+    fills = [one for one in statements if one.act in read.FILLS]
     for one in fills:
-        (key,) = one.keys
-        yield _slot_fact(key, one, kept)
+        (key,), act, value = one.keys, one.act, one.value
+        written = {field: form.format(s=kept.subject, v=value, key=key) for field, form in read.SLOTS[key].items()}
+        entities, relations = names_of_value(key, value, kept.subject)
+        is_home = (act, key) == ("states", "home_city")  # which may be a part of another one
+        fields = {
+            "key": key,
+            "value": value,
+            "single_valued": is_single_valued(key),
+            "importance": IMPORTANCE_OF_CATEGORY[written["importance_category"]],
+            "certainty": "weak" if act == "suggests" else "strong" if is_home else "explicit",
+            "action_hint": "update" if act == "changes" else "new",
+            "valid_until": None,
+            "entities": entities,
+            "relations": relations,
+        }
+        yield kept.model_copy(update=written | fields)
     if not fills or not all(one.is_whole and one in fills for one in statements):
         yield kept
 
 
-def _kept_fact(said: str, speaker: str, at: datetime, statements: Sequence[SlotStatement]) -> ExtractedFact:
+def _kept_fact(said: str, speaker: str, at: datetime, statements: Sequence[read.SlotStatement]) -> ExtractedFact:
     """A sentence as a transcript has it, with the dates that its words for times mean, its names, and what it ends.
 
     It holds from the time that it names, be it past or ahead, and until a time only where it says "until".
     """
-    words, times, is_english = plain(said), find_times(plain(said), at), read.is_english(said)
+    words, times, is_english = read.plain(said), find_times(read.plain(said), at), read.is_english(said)
     at_times = [one for one in times if one.role != "until" and not one.first <= at.date() <= one.last]
     begins = [one.start(at) for one in at_times if one.last < at.date() or "," not in said[: one.span[0]]]
     ends = [one.end(at) for one in times if one.role == "until" and one.last >= at.date()]
-    acts = [one for one in statements if one.act not in FILLS]
-    is_over = bool(acts) or (is_english and bool(WORDS["ended"].search(words)))
-    certainty: Certainty = "weak" if WORDS["doubt"].search(words) else "explicit"
+    acts = [one for one in statements if one.act not in read.FILLS]
+    is_over = bool(acts) or (is_english and bool(read.WORDS["ended"].search(words)))
+    certainty: Certainty = "weak" if read.WORDS["doubt"].search(words) else "explicit"
     ended = [(min(one.keys), one.value) for one in acts if one.act == "ends" and len(one.keys) == 1]
-    over = [one for key, value in ended for one in value_relations(key, value, speaker)]
+    over = [one for key, value in ended for one in names_of_value(key, value, speaker)[1]]
     named = sentence_entities(words, speaker) if is_english else ()
     missing = {one.object for one in over} - {one.name for one in named}
     text = f"{speaker}: {noted(said, times)}"
@@ -98,7 +124,7 @@ def _kept_fact(said: str, speaker: str, at: datetime, statements: Sequence[SlotS
         text=text,
         excerpt=said,
         search_text=text,
-        category="health" if WORDS["health"].search(words) else "other",
+        category="health" if read.WORDS["health"].search(words) else "other",
         certainty=certainty,
         importance_category="specific_event",
         importance=IMPORTANCE_OF_CATEGORY["specific_event"],
@@ -111,19 +137,47 @@ def _kept_fact(said: str, speaker: str, at: datetime, statements: Sequence[SlotS
     )
 
 
-def _slot_fact(key: str, statement: SlotStatement, kept: ExtractedFact) -> ExtractedFact:
-    """The value of a slot in the words of the registry. A home that is only stated may be a part of another one."""
-    value, act = statement.value, statement.act
-    written = {field: form.format(s=kept.subject, v=value, key=key) for field, form in SLOTS[key].items()}
-    fields = {
-        "key": key,
-        "value": value,
-        "single_valued": is_single_valued(key),
-        "importance": IMPORTANCE_OF_CATEGORY[written["importance_category"]],
-        "certainty": "weak" if act == "suggests" else "strong" if (act, key) == ("states", "home_city") else "explicit",
-        "action_hint": "update" if act == "changes" else "new",
-        "valid_until": None,
-        "entities": value_entities(key, value, kept.subject),
-        "relations": value_relations(key, value, kept.subject),
-    }
-    return kept.model_copy(update=written | fields)
+def sentence_entities(said: str, subject: str | None) -> tuple[NamedEntity, ...]:
+    """The entities that a sentence names, each once: those with a tie, an origin or a title, then bare names."""
+    found: dict[str, NamedEntity] = {}
+    rest = said
+    for find in (_tied, _bare):
+        for words, name, kind in find(rest, subject):
+            rest = rest.replace(words, " , ")  # the words after it stand inside the sentence
+            if len(name) <= MAX_NAME:
+                is_bare = find is _bare
+                found.setdefault(name, NamedEntity(name=name, type=kind, role="mention" if is_bare else "object"))
+    return tuple(found.values())[:MAX_ENTITIES]
+
+
+def _tied(said: str, subject: str | None) -> Iterator[_Found]:
+    for match in _INTRODUCED.finditer(said):
+        tie, is_sure = names.tie_of(match), match["called"] or match["title"]  # "my boss is German"
+        if names.TIE_TYPES[tie] != "group" and (is_sure or _is_first_name(match["name"].partition(" ")[0])):
+            whose = f"{subject}'s" if subject else "my"
+            said = said.replace(match[0], " , ")
+            yield match[0], f"{whose} {match['tie']} {match['name']}", names.TIE_TYPES[tie]
+    for tie, words in names.ties_in(said):
+        yield words, names.with_owner(words, subject), names.TIE_TYPES[tie]
+    for match in _OWNED.finditer(said):
+        yield match[0], match[0], names.TIE_TYPES[names.tie_of(match)]
+    for words in names.names_with_origin(said):
+        if words.partition(" ")[0].casefold() not in _NO_NAMES:
+            yield words, words, "person"
+
+
+def _bare(said: str, _: str | None) -> Iterator[_Found]:
+    """Names inside a sentence; at its beginning a known first name, or two words with capitals that no verb is of."""
+    for match in _BARE.finditer(said):
+        first, *others = words = match["name"].split()
+        if not (match["mark"] or said[: match.start("name")].strip(" \"'(") or _is_first_name(first)):
+            is_verb = first.casefold() in _NO_NAMES or first.endswith(("ed", "ing"))
+            words = words if others and not is_verb and not _is_first_name(others[0]) else others
+        name = " ".join(words)
+        if name and not is_user_word(name) and DATES.keys().isdisjoint(name.casefold().split()):
+            is_person = len(words) > 1 and _is_first_name(words[0])  # "Rex" alone may be a dog
+            yield name, name, "place" if name.casefold() in read.PLACES else "person" if is_person else "other"
+
+
+def _is_first_name(word: str) -> bool:
+    return word.casefold() not in _NO_NAMES and bool(names.forms_of(names.name_key(word)))

@@ -1,6 +1,5 @@
 """Answers prompts by rules, in the format that a language model must keep."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -10,8 +9,6 @@ from mnemolog.streams.llm.extract_reply import numbered_lines
 from mnemolog.streams.llm.summary_prompt import joined_facts
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.resolve import judge
-
-_Task = ports.ExtractionTask | ports.NumberedConflicts | ports.SummaryTask
 
 
 class RuleModel:
@@ -30,7 +27,10 @@ class RuleModel:
             for one in prompt.tasks:
                 lines = numbered_lines(one.turn)
                 for name, items in _answer(one).items():
-                    answer[name] += ({**item, "line": first + _place(item, lines)} for item in items)
+                    for item in items:  # with the number of the line that has its words
+                        said = item.get("excerpt") or item["text"]
+                        place = next((place for place, line in enumerate(lines) if said in line or line in said), 0)
+                        answer[name].append({**item, "line": first + place})
                 first += len(lines)
         elif isinstance(prompt, ports.TaskPrompt):
             answer = _answer(prompt.task)
@@ -42,13 +42,7 @@ class RuleModel:
         return None
 
 
-def _place(item: Mapping[str, Any], lines: Sequence[str]) -> int:
-    """The place of the line that has the words of an item."""
-    said = item.get("excerpt") or item["text"]
-    return next((place for place, line in enumerate(lines) if said in line or line in said), 0)
-
-
-def _answer(task: _Task) -> dict[str, Any]:
+def _answer(task: ports.ExtractionTask | ports.NumberedConflicts | ports.SummaryTask) -> dict[str, Any]:
     match task:
         case ports.ExtractionTask():
             facts, left_out = read_turn(task.turn, task.background.messages)

@@ -10,9 +10,8 @@ from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.names import TIE_TYPES
-from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
-from mnemolog.streams.offline.sentences import WORDS
-from mnemolog.streams.offline.slots import FILLS, SlotStatement, same_value, slot_statements, without_fillers
+from mnemolog.streams.llm.ports import NumberedConflicts
+from mnemolog.streams.offline.sentences import FILLS, WORDS, SlotStatement, same_value, slot_statements, without_fillers
 from mnemolog.streams.text.differences import differences, relate_subjects, same_terms
 from mnemolog.streams.text.tokens import NUMBERS
 
@@ -45,18 +44,15 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
                 found[label] = finding
         verdict, reason = min(found.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "is new"))
         targets = [label for label, one in found.items() if one[0] == verdict]
-        if verdict in OVERWRITE_OF_VERDICT and _may_be_another(conflict, targets):
+        # Somebody or something ends while another one is known by the same name: a cat and a dog called Max.
+        ties = {
+            label: (one.value or "").partition(" ")[0] for label, one in conflict.candidates if one.key in TIE_TYPES
+        }
+        is_of_tie, is_shared = not ties.keys().isdisjoint(targets), len(ties) > len({*ties.values()})
+        if verdict in OVERWRITE_OF_VERDICT and is_of_tie and (len(targets) > 1 or is_shared):
             verdict, reason, targets = "ADD", "may end one of several: all are kept", []
         taken.update(targets if verdict in OVERWRITE_OF_VERDICT else ())
-        decision = {"new": conflict.number, "action": verdict, "known": targets, "reason": reason}
-        yield decision | {"text": None, "search_text": None, "ended_at": None}
-
-
-def _may_be_another(conflict: NumberedConflict, ended: Sequence[int]) -> bool:
-    """Whether somebody or something ends while another one is known by the same name: a cat and a dog called Max."""
-    ties = {label: one for label, one in conflict.candidates if one.key in TIE_TYPES}
-    names = [(one.value or "").partition(" ")[0] for one in ties.values()]
-    return not ties.keys().isdisjoint(ended) and (len(ended) > 1 or len(names) > len(set(names)))
+        yield {"number": conflict.number, "verdict": verdict, "targets": targets, "reason": reason}
 
 
 def _finding(says: Sequence[SlotStatement], new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
@@ -111,5 +107,8 @@ def _of_words(said: str, known: str) -> _Finding | None:
 
 
 def _content(said: str) -> list[str]:
-    words = re.findall(r"[^\W_]+", WORDS["negation"].sub(" ", said.casefold()))
-    return [NUMBERS.get(word, word) for word in words if word not in _EMPTY]
+    """The words that tell something, and the commas between them; capitals count behind the first word."""
+    found = re.findall(r"[^\W_]+|,", WORDS["negation"].sub(" ", said))
+    words = " ".join(NUMBERS.get(word.casefold(), word) for word in found if word.casefold() not in _EMPTY).strip(" ,")
+    first, _, rest = words.partition(" ")
+    return [first.casefold(), *re.sub(r"\bI\b", "i", rest).split()] if words else []

@@ -5,20 +5,20 @@ A fact is compared with known facts, with earlier facts of its turn, and with wh
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import FactAdded, FactPending, FactReplaced, MemoryEvent, PendingConfirmed
-from mnemolog.schemas.facts import Candidate, EmbeddedFact, ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import Authority, Candidate, EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Guard
 from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector, cosine_similarity
-from mnemolog.streams.ends import heirs, same_value
+from mnemolog.streams.ends import heirs, last_held, same_value
 from mnemolog.streams.merges import known_candidate
-from mnemolog.streams.resolution.guards import StatementContext, is_plan, last_held, predates, statement_confidence
+from mnemolog.streams.resolution.guards import StatementContext, is_plan, predates, statement_confidence
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import differences, same_terms, subjects_differ, texts_equivalent
 from mnemolog.streams.text.tokens import words_of
@@ -27,7 +27,6 @@ MAX_ENDED_CANDIDATES: Final = 3
 """How many known facts below the conflict threshold a statement that ends something is compared with."""
 MAX_EARLIER_FACTS: Final = 32
 """With how many earlier facts of its turn a fact is compared: with all of them, but for the longest turns."""
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,35 +160,35 @@ def classify_late(
     The statement of an end is a `Conflict` where its fact held then, ended later, and was said again since.
     """
     fact, since = matched.fact, statement.true_from
-    ended = [
-        known
-        for known in matched.candidates
-        if known.status == "ended" and statement.said_at < (known.true_to or _NEVER)
-    ]
-    if repeated := _repeated_ended_fact(matched, ended, since, rules):
+    ended = [one for one in matched.candidates if one.status == "ended"]
+    late = [one for one in ended if one.true_to is None or statement.said_at < one.true_to]
+    held = [one for one in late if one.true_to is None or since < one.true_to]
+    if repeated := _repeated_ended_fact(matched, held, since, rules):
         return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
+    of_then = [known for known in held if known.true_from <= since]
     if fact.action_hint == "retract":
-        held = any(known.true_from <= since < (known.true_to or _NEVER) for known in ended)
-        said_again = any(
-            known.content_hash == fact.content_hash and known.true_from > since for known in matched.candidates
-        )
-        near = conflicting_facts(matched, rules) if held and said_again else ()
+        same_words = (known for known in matched.candidates if known.content_hash == fact.content_hash)
+        is_said_again = bool(of_then) and any(known.true_from > since for known in same_words)
+        near = conflicting_facts(matched, rules) if is_said_again else ()
         return Conflict(matched, near) if near else None
-    of_slot = [known for known in ended if known.valid_until is None and rules.slot_relation(fact, known) == "same"]
-    if any(same_value(fact, known) and known.true_from <= since < (known.true_to or _NEVER) for known in of_slot):
+    of_slot = [known for known in late if known.valid_until is None and rules.slot_relation(fact, known) == "same"]
+    if any(same_value(fact, known) for known in of_slot if known in of_then):
         return None
     newer = tuple(known for known in of_slot if predates(since, statement, known))
     return Obsolete(matched, newer) if newer and rules.fills_slot(fact) else None
 
 
 def _repeated_ended_fact(
-    matched: MatchedFact, ended: Sequence[Candidate], since: datetime, rules: TurnRules
+    matched: MatchedFact, held: Sequence[Candidate], since: datetime, rules: TurnRules
 ) -> Candidate | None:
     """The ended fact that a statement repeats: it held then, or began next; None where an open fact did."""
     fact = matched.fact
+    open_facts = (known for known in matched.candidates if known.status != "ended")
+    if any(known.content_hash == fact.content_hash and known.true_from <= since for known in open_facts):
+        return None
     comparable = [
         known
-        for known in ended
+        for known in held
         if not (subjects_differ(fact, known, rules.user_names) or _tells_other_event(fact, known, rules))
     ]
     alike = [known for known in comparable if known.content_hash == fact.content_hash] or [
@@ -197,11 +196,7 @@ def _repeated_ended_fact(
         for known in comparable
         if known.similarity > rules.thresholds.duplicate and texts_equivalent(fact.text, known.text)
     ]
-    open_facts = (known for known in matched.candidates if known.status != "ended")
-    if any(known.content_hash == fact.content_hash and known.true_from <= since for known in open_facts):
-        return None
-    held = (known for known in alike if since < (known.true_to or _NEVER))
-    return min(held, key=lambda known: (known.true_from > since, known.true_from), default=None)
+    return min(alike, key=lambda known: (known.true_from > since, known.true_from), default=None)
 
 
 def candidate_query(embedded: EmbeddedFact, rules: TurnRules) -> CandidateQuery:
@@ -233,54 +228,52 @@ def conflicting_facts(matched: MatchedFact, rules: TurnRules) -> tuple[Candidate
 
 
 def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[MatchedFact, ...]:
-    """The facts of a turn, each with the earlier facts that it may conflict with as further candidates.
+    """The facts of a turn, each with the earlier facts as further candidates that may be corrected by it.
 
-    An earlier fact has the `provisional_fact_id` of its place.
+    Mostly facts of one turn are true together, however alike they are ("a dog and a cat"): asking about all of them
+    would take an LLM call for nearly every turn. An earlier fact has the `provisional_fact_id` of its place.
     """
     if len(envelope.facts) == 1:
         return envelope.facts
     earlier: list[tuple[Candidate, Vector]] = []
     facts: list[MatchedFact] = []
     for place, matched in enumerate(envelope.facts):
-        fact = matched.fact
-        candidates = [
-            known.model_copy(update={"similarity": _rounded_similarity(matched.vector, vector)})
-            for known, vector in earlier[-MAX_EARLIER_FACTS:]
-            if _may_conflict(fact, known, rules)
-        ]
-        facts.append(matched.model_copy(update={"candidates": (*matched.candidates, *candidates)}))
+        fact, candidates = matched.fact, list(matched.candidates)
+        for known, vector in earlier[-MAX_EARLIER_FACTS:]:
+            if (
+                fact.action_hint != "new"
+                or (fact.key == known.key and (fact.key is None or known.single_valued or rules.holds_one(fact)))
+                or fact.content_hash == known.content_hash
+                or "negation" in differences(fact.text, known.text)
+            ):
+                is_comparable = matched.vector.model == vector.model
+                similarity = cosine_similarity(matched.vector.values, vector.values) if is_comparable else 0.0
+                bounded = round(max(-1.0, min(1.0, similarity)), 4)
+                candidates.append(known.model_copy(update={"similarity": bounded}))
+        facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))
         fact_id = provisional_fact_id(envelope.owner, envelope.id_source, place)
         earlier.append((stated_candidate(matched, envelope, rules, fact_id=fact_id), matched.vector))
     return tuple(facts)
 
 
-def _may_conflict(fact: ExtractedFact, earlier: Candidate, rules: TurnRules) -> bool:
-    """Whether two facts of one turn may be a change of mind.
-
-    Mostly facts of one turn are true together, however alike they are ("a dog and a cat"): asking about all of them
-    would take an LLM call for nearly every turn.
-    """
-    return (
-        fact.action_hint != "new"
-        or (fact.key == earlier.key and (fact.key is None or earlier.single_valued or rules.holds_one(fact)))
-        or fact.content_hash == earlier.content_hash
-        or "negation" in differences(fact.text, earlier.text)
+def without_candidates(turn: MatchedFacts, fact_ids: Collection[UUID]) -> MatchedFacts:
+    """The turn, none of whose facts is compared with these known facts."""
+    facts = (
+        one.model_copy(update={"candidates": tuple(known for known in one.candidates if known.fact_id not in fact_ids)})
+        for one in turn.facts
     )
-
-
-def _rounded_similarity(one: Vector, other: Vector) -> float:
-    if one.model != other.model:
-        return 0.0
-    return round(max(-1.0, min(1.0, cosine_similarity(one.values, other.values))), 4)
+    return turn.model_copy(update={"facts": tuple(facts)}) if fact_ids else turn
 
 
 def stated_candidate(matched: MatchedFact, turn: MatchedFacts, rules: TurnRules, **fields: Any) -> Candidate:
-    """A statement of a turn as a candidate, with its times and its first confidence."""
+    """A statement of a turn as a candidate, with its times, its authority and its first confidence."""
+    own_authority: Authority = "human" if turn.immutable else "extracted"
     return known_candidate(
         matched.fact,
         confidence=statement_confidence(matched, rules.policy),
         true_from=matched.holds_since(turn.occurred_at),
         said_at=matched.said_at(turn.occurred_at),
+        authority=own_authority if matched.original is None else matched.original.authority,
         **fields,
     )
 
@@ -289,26 +282,22 @@ class TurnState:
     """What a turn's decisions so far did to known facts, and which facts the turn added.
 
     `confirmed_ids` are the facts whose confidence the turn may not raise (again), `held_back` its own pending
-    overwrites, `version_starts` the starts of the versions before a fact.
+    overwrites, `version_starts` the starts of the versions before a fact. `said_by` has the facts that the turn added,
+    but for merges with known facts, each with the source that it was promoted from, if it was.
     """
 
     def __init__(self, version_starts: Mapping[UUID, tuple[datetime, ...]]) -> None:
         self.confirmed_ids: set[UUID] = set()
         self.held_back: dict[UUID, FactPending] = {}
-        self._said_by: dict[UUID, str | None] = {}
+        self.said_by: dict[UUID, str | None] = {}
         self.version_starts = dict(version_starts)
         self._actual_ids: dict[UUID, UUID] = {}
         self._facts: dict[UUID, Candidate] = {}
         self._ended_ids: set[UUID] = set()
 
-    @property
-    def own_ids(self) -> Collection[UUID]:
-        """The facts that the turn added, but for merges with known facts."""
-        return self._said_by.keys()
-
     def facts_of(self, source_id: str | None) -> frozenset[UUID]:
-        """The `own_ids` that were promoted from a source, or with None that the turn itself said."""
-        return frozenset(fact_id for fact_id, said_by in self._said_by.items() if said_by == source_id)
+        """The facts of the turn that were promoted from a source, or with None that the turn itself said."""
+        return frozenset(fact_id for fact_id, said_by in self.said_by.items() if said_by == source_id)
 
     def current_fact(self, candidate: Candidate) -> Candidate:
         """What a candidate is by now."""
@@ -318,16 +307,11 @@ class TurnState:
         own = {"similarity": candidate.similarity, "subject_relation": candidate.subject_relation}
         return self._facts.setdefault(fact_id, candidate).model_copy(update=own)
 
-    def open_fact(self, candidate: Candidate) -> Candidate | None:
-        """What a candidate is by now; None where it had ended before the turn, or the turn has ended it."""
-        known = self.current_fact(candidate)
-        return None if known.status == "ended" or known.fact_id in self._ended_ids else known
-
     def open_facts(self, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-        """What the candidates are by now, each once, without those that have ended."""
+        """What the candidates are by now, each once, without those that ended before the turn or by it."""
         found: dict[UUID, Candidate] = {}
-        for candidate in candidates:
-            if (known := self.open_fact(candidate)) is not None:
+        for known in map(self.current_fact, candidates):
+            if known.status != "ended" and known.fact_id not in self._ended_ids:
                 found.setdefault(known.fact_id, known)
         return tuple(found.values())
 
@@ -366,17 +350,23 @@ class TurnState:
             if (fact := event.new_fact) is not None:
                 said_by = event.promoted_from.source_id if event.promoted_from else None
                 if event.overwrite != "merge" or self.facts_of(said_by).issuperset(event.affected_ids):
-                    self._said_by[fact.fact_id] = said_by
+                    self.said_by[fact.fact_id] = said_by
                 self.confirmed_ids.add(fact.fact_id)  # a turn does not confirm its own facts
+                ends = [moved.ended_at for moved in event.moved_ends if moved.fact_id == fact.fact_id]
+                if isinstance(event, FactAdded) and event.ended_at is not None:  # history has ended when it comes
+                    ends.append(event.ended_at)
+                status = "pending_confirmation" if isinstance(event, FactPending) else "active"
+                has_ended = ends and ends[-1] is not None
                 self._facts[fact.fact_id] = known_candidate(
                     fact,
                     fact_id=fact.fact_id,
                     confidence=fact.confidence,
                     true_from=fact.true_from,
+                    true_to=ends[-1] if ends else None,
+                    status="ended" if has_ended else status,
                     said_at=fact.said_at,
                     authority=fact.authority,
                     metadata=fact.metadata or {},
-                    **_state_of_new(event, fact.fact_id),
                 )
         if provisional_id is not None:
             own = [event.new_fact.fact_id for event in events if event.new_fact]
@@ -384,13 +374,3 @@ class TurnState:
             if actual_id is None:
                 raise AssertionError(f"no statement leads to {events[0].event} alone")
             self._actual_ids[provisional_id] = actual_id
-
-
-def _state_of_new(event: MemoryEvent, fact_id: UUID) -> dict[str, Any]:
-    """The status of the fact that an event adds; history has ended when it comes."""
-    if isinstance(event, FactAdded) and event.ended_at is not None:
-        return {"status": "ended", "true_to": event.ended_at}
-    own_ends = [moved.ended_at for moved in event.moved_ends if moved.fact_id == fact_id]
-    if own_ends and own_ends[-1] is not None:
-        return {"status": "ended", "true_to": own_ends[-1]}
-    return {"status": "pending_confirmation" if isinstance(event, FactPending) else "active"}

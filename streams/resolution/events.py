@@ -1,6 +1,6 @@
 """Builds the events about one statement: added, skipped, confirmed or merged facts, and settled pending overwrites."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -13,6 +13,7 @@ from mnemolog.schemas.events import (
     FactConfirmed,
     FactContradicted,
     FactExpired,
+    FactPending,
     FactReplaced,
     FactRetracted,
     FactSkipped,
@@ -29,7 +30,7 @@ from mnemolog.schemas.facts import (
     MatchedFact,
     MovedEnd,
     NewFact,
-    Original,
+    PromotedFrom,
     Statement,
 )
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Guard, Verdict, WeighedCandidate, answered_by
@@ -37,7 +38,7 @@ from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.ports import Question
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision
+from mnemolog.streams.llm.reply_checks import ParsedDecision
 from mnemolog.streams.merges import fill_one_slot, merged, says_more
 from mnemolog.streams.resolution.classify import TurnState
 from mnemolog.streams.resolution.guards import (
@@ -49,6 +50,7 @@ from mnemolog.streams.resolution.guards import (
     clear_own,
     clear_repeated,
     is_outdated,
+    is_planned,
     is_resend,
     next_version_start,
     statement_confidence,
@@ -60,8 +62,6 @@ EndT = TypeVar(
     "EndT", FactReplaced, FactContradicted, FactRetracted, FactExpired, FactsMerged, ConflictResolved, PendingConfirmed
 )
 """Events that end known facts, or settle one of them; they are made of cleared facts alone."""
-_OF_ENTITIES: Final = ("entities", "relations", "unlinked")
-"""Fields of a fact that are events of their own in the log, or a part of a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class EventBuilder:
     """Makes the events about one statement, the first with `ordinal`; each decision names the `candidates`.
 
     A statement without a `vector` adds no fact of its own; one that is asked about again is the known fact `known_id`.
-    A promoted statement has speaker, authority and time of its `original`.
+    Of a promoted statement the context has the speaker, the authority and the metadata of its original.
     """
 
     context: DecisionContext
@@ -134,42 +134,21 @@ class EventBuilder:
     statement_context: StatementContext
     vector: Vector | None
     candidates: tuple[Candidate, ...]
-    original: Original | None = None
+    promoted_from: PromotedFrom | None = None
     known_id: UUID | None = None
-
-    @classmethod
-    def of_statement(
-        cls, matched: MatchedFact, context: DecisionContext, state: TurnState, ordinal: int
-    ) -> "EventBuilder":
-        return cls(
-            context=context,
-            state=state,
-            ordinal=ordinal,
-            fact=matched.fact,
-            statement_context=statement_context(matched, context),
-            vector=matched.vector,
-            candidates=tuple(map(state.current_fact, matched.candidates)),
-            original=matched.original,
-        )
 
     @property
     def statement(self) -> Statement:
         return Statement(text=self.fact.text, excerpt=self.fact.excerpt)
 
     @property
-    def speaker(self) -> str | None:
-        """Who made the statement."""
-        return (self.original or self.context).speaker
-
-    @property
     def own_ids(self) -> frozenset[UUID]:
         """The facts that the statement's turn (of a promoted statement: the turn of its original) has said before."""
-        return self.state.facts_of(None if self.original is None else self.original.promoted_from.source_id)
+        return self.state.facts_of(None if self.promoted_from is None else self.promoted_from.source_id)
 
     def clear(
         self, verdict: Verdict, targets: Sequence[Candidate], ended_at: datetime | None = None
     ) -> Cleared | Guard:
-        """As `guards.clear`, for the statement."""
         policy, starts = self.context.rules.policy, self.state.version_starts
         return clear(verdict, targets, self.statement_context, policy, self.own_ids, starts, ended_at=ended_at)
 
@@ -179,7 +158,6 @@ class EventBuilder:
         return clear_own(own_id, others)
 
     def is_outdated(self, known: Candidate) -> bool:
-        """As `guards.is_outdated`, for the statement."""
         return is_outdated(self.statement_context, known, self.state.version_starts)
 
     def shares_slot(self, known: Candidate) -> bool:
@@ -190,12 +168,21 @@ class EventBuilder:
         """Whether both say one lasting value of one slot, perhaps with other details."""
         return same_value(self.fact, known) and self.shares_slot(known)
 
+    def rivals(self) -> tuple[Candidate, ...]:
+        """The active facts that say another value of the slot that the statement fills, if both hold by now."""
+        statement = self.statement_context
+        if not self.context.rules.fills_slot(self.fact) or statement.is_plan:
+            return ()
+        begun = (one for one in self.state.open_facts(self.candidates) if not is_planned(one, statement))
+        stated = (one for one in begun if one.status == "active" and one.action_hint != "retract")
+        of_slot = (one for one in stated if one.valid_until is None and self.shares_slot(one))
+        return tuple(one for one in of_slot if not self.has_value_of(one))
+
     def event_fields(self, decision: Decision, *, offset: int = 0) -> dict[str, Any]:
         """The fields that all events have; `offset` counts the events about this statement before it."""
         ordinal = self.ordinal + offset
         event_id = ids.event_id(self.context.owner, self.context.source_id, ordinal)
-        origin = None if self.original is None else self.original.promoted_from
-        return {"event_id": event_id, "ordinal": ordinal, "decision": decision, "promoted_from": origin}
+        return {"event_id": event_id, "ordinal": ordinal, "decision": decision, "promoted_from": self.promoted_from}
 
     def decision(
         self, by: DecidedBy, reason: str, llm_decision: LlmDecision | NoDecision | None = None, **fields: Any
@@ -231,36 +218,29 @@ class EventBuilder:
         """The event that ends cleared facts, or settles what the statement means for them."""
         return kind(**self.event_fields(decision, offset=offset), targets=cleared.fact_ids, **fields)
 
-    def moved_ends(self, cleared: Cleared, ended: Sequence[Candidate], ended_at: datetime) -> tuple[MovedEnd, ...]:
-        """The earlier end that the statement gives to cleared facts that something else ended later."""
-        fact_id = self.new_fact().fact_id
-        return tuple(
-            MovedEnd(fact_id=known.fact_id, ender=fact_id, ended_at=ended_at, ended_by=fact_id)
-            for known in ended
-            if known.fact_id in cleared.fact_ids and known.true_to is not None and ended_at < known.true_to
-        )
+    def pending(
+        self, decision: Decision, targets: Iterable[UUID], action: Overwrite, *, offset: int = 0, **fields: Any
+    ) -> FactPending:
+        """The event of an overwrite that the guard of the decision holds back.
+
+        Only a person confirms one against a human's word.
+        """
+        fields |= {"guard": decision.guard, "needs_human": decision.guard == "human_word"}
+        targets = tuple(dict.fromkeys(targets))
+        return FactPending(**self.event_fields(decision, offset=offset), targets=targets, action=action, **fields)
 
     def added_as_history(self, newer: Sequence[Candidate], decision: Decision) -> FactAdded:
         """The event of a statement that is older than a fact of `newer`: it held until the next version began."""
         end = next_version_start(newer, self.statement_context.true_from, self.state.version_starts)
         return self.added(decision, **({"ended_at": end[0], "ended_by": end[1]} if end else {}))
 
-    def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
-        return FactSkipped(
-            **self.event_fields(decision),
-            target=known.fact_id,
-            statement=self.statement,
-            true_from=self.earlier_beginning(known),
-            of_ended=known.status == "ended",
-        )
+    def repetition_fields(self, known: Candidate, decision: Decision) -> dict[str, Any]:
+        """The fields of the event of a repetition."""
+        fields = {"target": known.fact_id, "statement": self.statement, "true_from": self.earlier_beginning(known)}
+        return self.event_fields(decision) | fields
 
-    def confirmed(self, known: Candidate, decision: Decision) -> FactConfirmed:
-        return FactConfirmed(
-            **self.event_fields(decision),
-            target=known.fact_id,
-            statement=self.statement,
-            true_from=self.earlier_beginning(known),
-        )
+    def skipped(self, known: Candidate, decision: Decision) -> FactSkipped:
+        return FactSkipped(**self.repetition_fields(known, decision), of_ended=known.status == "ended")
 
     def earlier_beginning(self, known: Candidate) -> datetime | None:
         """Since when an active or ended fact is true by this repetition, if that is earlier than was known."""
@@ -270,15 +250,16 @@ class EventBuilder:
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:
             raise AssertionError("a statement without a vector adds no fact of its own")
+        of_entities = ("entities", "relations", "unlinked")  # events of their own in the log, or a part of a step
         return NewFact(
-            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name not in _OF_ENTITIES},
+            **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name not in of_entities},
             fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
             confidence=self.statement_context.confidence,
             true_from=self.statement_context.true_from,
-            speaker=self.speaker,
-            authority=(self.original or self.context).authority,
+            speaker=self.context.speaker,
+            authority=self.context.authority,
             said_at=self._own_time(self.statement_context.said_at),
-            metadata=None if self.original is None else self.original.metadata,
+            metadata=(dict(self.context.metadata) or None) if self.promoted_from else None,
             vector=self.vector,
         )
 
@@ -295,12 +276,11 @@ class EventBuilder:
         It was said when its last parent was, and a doubtful statement makes it as doubtful. All parents have one term.
         """
         reply = llm_decision and llm_decision.reply
-        fact = self.new_fact(offset=offset)
-        metadata = fact.metadata if self.original else dict(self.context.metadata)
-        fact = merged(fact.model_copy(update={"metadata": metadata}), targets, worded_by=worded_by)
+        fact = self.new_fact(offset=offset).model_copy(update={"metadata": dict(self.context.metadata)})
+        fact = merged(fact, targets, worded_by=worded_by)
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         doubt = {"confidence": self.statement_context.confidence} if self.statement_context.is_doubtful else {}
-        text = {"text": reply.text, "search_text": reply.search_text or reply.text} if reply and reply.text else {}
+        text = {"text": reply.text, "search_text": reply.text} if reply and reply.text else {}
         vector = (llm_decision and llm_decision.merged_vector) or fact.vector
         return fact.model_copy(update={"said_at": self._own_time(said_at), "vector": vector, **doubt, **text})
 
@@ -309,11 +289,19 @@ class EventBuilder:
         return None if said_at == self.context.occurred_at else said_at
 
 
-def own_end(event: MemoryEvent, ended_at: datetime, ended_by: UUID) -> MovedEnd:
-    """The end of the fact that an event adds."""
+def with_own_end(event: MemoryEvent, ended_at: datetime, ended_by: UUID) -> MemoryEvent:
+    """The event, whose new fact ends before what it ends itself."""
     if event.new_fact is None:
         raise AssertionError("an event without a new fact has no end of its own")
-    return MovedEnd(fact_id=event.new_fact.fact_id, ender=ended_by, ended_at=ended_at, ended_by=ended_by)
+    own = MovedEnd(fact_id=event.new_fact.fact_id, ender=ended_by, ended_at=ended_at, ended_by=ended_by)
+    return event.model_copy(update={"moved_ends": (own, *event.moved_ends)})
+
+
+def as_unresolved(event: FactAdded, beside: Iterable[UUID]) -> FactAdded:
+    """The event, whose fact stands beside facts without a decision on both."""
+    shown = tuple(dict.fromkeys((*event.decision.shown, *beside)))
+    decision = event.decision.model_copy(update={"shown": shown})
+    return event.model_copy(update={"unresolved": True, "decision": decision})
 
 
 def statement_context(matched: MatchedFact, context: DecisionContext) -> StatementContext:
@@ -332,10 +320,6 @@ def snapshots(known_facts: Sequence[Candidate]) -> tuple[FactSnapshot, ...]:
     return tuple(FactSnapshot(**{name: getattr(known, name) for name in names}) for known in known_facts)
 
 
-_CONTRADICTED_BY_REPETITION: Final[frozenset[Overwrite]] = frozenset({"replace", "contradict", "retract"})
-"""Repeating the old value contradicts these pending overwrites; a pending expiry or merge it does not contradict."""
-
-
 def repetition_events(  # noqa: PLR0911 - one return a case
     builder: EventBuilder, known: Candidate, decision: Decision, *, raises_confidence: bool
 ) -> Sequence[MemoryEvent]:
@@ -351,19 +335,18 @@ def repetition_events(  # noqa: PLR0911 - one return a case
     if not rules.uses_llm or known.status == "ended":
         return (builder.skipped(known, decision),)
     case = builder.context.pending_cases.get(known.fact_id) if known.status == "pending_confirmation" else None
-    cleared = clear_held(case, known, statement, builder.speaker, rules) if case else None
+    cleared = clear_held(case, known, statement, builder.context.speaker, rules) if case else None
     if case and isinstance(cleared, Cleared):
         then, active = replace(builder, ordinal=builder.ordinal + 1), known.model_copy(update={"status": "active"})
         return (confirm_pending(builder, case, cleared, decision), *_enriched(then, active, decision))
     if cleared:
-        return (builder.confirmed(known, decision.model_copy(update={"guard": cleared})),)
+        return (FactConfirmed(**builder.repetition_fields(known, decision.model_copy(update={"guard": cleared}))),)
     if rejections := rejections_of_challenges(builder, [known], decision):
-        stated = {"confirmed": known.fact_id, "statement": builder.statement}
-        stated |= {"true_from": builder.earlier_beginning(known)}
-        return (rejections[0].model_copy(update=stated), *rejections[1:])
+        fields = builder.repetition_fields(known, decision) | {"target": rejections[0].target}
+        return (PendingRejected(**fields, confirmed=known.fact_id), *rejections[1:])
     is_first = known.fact_id not in builder.state.confirmed_ids
     if raises_confidence and is_first and not is_resend(known, statement, rules):
-        return (builder.confirmed(known, decision),)
+        return (FactConfirmed(**builder.repetition_fields(known, decision)),)
     return (builder.skipped(known, decision),)
 
 
@@ -374,10 +357,9 @@ def _enriched(builder: EventBuilder, known: Candidate, decision: Decision) -> Se
     keeps its own text and slot unless the statement has all of its words and more. Under `add_only`, and beside a
     human's word, the statement is a fact of its own; so it is, unresolved, where its key has another value.
     """
-    source = builder.original or builder.context
     if known.status != "active" or builder.vector is None:
         return ()
-    if not says_more(builder.fact, source.authority, source.metadata or {}, known):
+    if not says_more(builder.fact, builder.context.authority, builder.context.metadata, known):
         return ()
     rivals = (other for other in builder.candidates if other.status == "active" and other.fact_id != known.fact_id)
     if known.key is None and any(builder.shares_slot(other) for other in rivals):
@@ -402,14 +384,7 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, cleared: Cleared, 
     decision on it did not weigh.
     """
     state = builder.state
-    others = [
-        known.fact_id
-        for known in builder.candidates
-        if builder.fact.action_hint != "retract"  # a denial stands beside no value
-        and known.status == "active"
-        and known.fact_id not in case.targets
-        and builder.shares_slot(known)
-    ]
+    others = [known.fact_id for known in builder.rivals() if known.fact_id not in case.targets]
     beside = tuple(dict.fromkeys(state.open_ids((*case.successors, *others))))
     update = {"before": snapshots(state.compared_facts(case.targets))} | ({"shown": beside} if beside else {})
     return builder.ending(
@@ -427,13 +402,18 @@ def confirm_pending(builder: EventBuilder, case: PendingCase, cleared: Cleared, 
 def rejections_of_challenges(
     builder: EventBuilder, stated_again: Sequence[Candidate], decision: Decision
 ) -> Sequence[PendingRejected]:
-    """Rejects each earlier pending overwrite of known facts that the statement states again."""
+    """Rejects each earlier pending overwrite of known facts that the statement states again.
+
+    It contradicts that they have ended or never were true; a pending term or merge it does not contradict.
+    """
     challengers = dict.fromkeys(fact_id for known in stated_again for fact_id in known.challenged_by)
     cases = (builder.context.pending_cases.get(fact_id) for fact_id in builder.state.open_ids(challengers))
     contradicted = (
         case
         for case in cases
-        if case and case.action in _CONTRADICTED_BY_REPETITION and case.said_at < builder.statement_context.said_at
+        if case
+        and case.action in ("replace", "contradict", "retract")
+        and case.said_at < builder.statement_context.said_at
         if case.authority != "human"
     )
     return [

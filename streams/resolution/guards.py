@@ -21,7 +21,7 @@ from mnemolog.schemas.facts import (
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.schemas.stored import PendingCase, StoredFact
-from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, guard_against
+from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, guard_against, last_held
 from mnemolog.streams.merges import fill_one_slot
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import compare_subjects
@@ -63,7 +63,7 @@ class Cleared:
 class StatementContext:
     """A statement, or a known fact as one: how certain it is, since when it holds, and when it was said."""
 
-    fact: ExtractedFact | Candidate
+    fact: ExtractedFact
     confidence: float
     true_from: datetime
     said_at: datetime
@@ -83,14 +83,14 @@ class StatementContext:
         return self.confidence < DOUBTFUL_BELOW
 
 
-def confidence_of(fact: ExtractedFact, rules: EffectivePolicy) -> float:
-    """The first confidence of a fact: by how it was stated, or the same for all under the preset `cautious`."""
-    return CAUTIOUS_CONFIDENCE if rules.confidence == "cautious" else CONFIDENCE_OF_CERTAINTY[fact.certainty]
-
-
 def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
-    """The first confidence of a new fact; of a promoted fact its confidence in the scope that it comes from."""
-    return confidence_of(matched.fact, rules) if matched.original is None else matched.original.confidence
+    """The first confidence of a fact: by how it was stated, or the same for all under the preset `cautious`.
+
+    Of a promoted fact its confidence in the scope that it comes from.
+    """
+    if matched.original is not None:
+        return matched.original.confidence
+    return CAUTIOUS_CONFIDENCE if rules.confidence == "cautious" else CONFIDENCE_OF_CERTAINTY[matched.fact.certainty]
 
 
 def clear(  # noqa: PLR0911, PLR0917 - one return a guard
@@ -123,8 +123,11 @@ def clear(  # noqa: PLR0911, PLR0917 - one return a guard
     active = [known for known in targets if known.status == "active"]
     if is_late_news(verdict, active, statement, ended_at):
         return "late_news"
-    is_stay = statement.fact.valid_until is not None and verdict in ("REPLACE", "CONTRADICT")
-    if is_stay and any(known.valid_until is None for known in active):
+    until = statement.fact.valid_until if verdict in ("REPLACE", "CONTRADICT") else None
+    lasting = [known for known in active if known.valid_until is None]
+    if until and statement.tells_change_or_end:  # "my exam on 20 March is cancelled" calls off a plan for that day
+        lasting = [one for one in lasting if not is_planned(one, statement) or one.true_from.date() > until.date()]
+    if until and lasting:
         return "lasting_value"
     own = [known for known in targets if known.fact_id in own_ids]
     found = [guard_against(verdict, statement.confidence, known, policy) for known in targets if known not in own]
@@ -157,10 +160,12 @@ def clear_held(
     """The targets of the held overwrite that `known` is, which a statement repeats.
 
     "human_word" where only a person may confirm it. None where the statement confirms nothing: it was said before it,
-    or is a resend of it.
+    is a resend of it, or a speculation.
     """
     is_same_speaker = compare_subjects(speaker, case.speaker, rules.user_names) == "same"
-    if statement.said_at < case.said_at or (is_same_speaker and is_resend(known, statement, rules)):
+    if statement.said_at < case.said_at or statement.fact.certainty == "speculation":
+        return None
+    if is_same_speaker and is_resend(known, statement, rules):
         return None
     return "human_word" if case.needs_human else Cleared(case.targets, key=_KEY)
 
@@ -252,8 +257,3 @@ def next_version_start(
     )
     first = min(beginnings, default=None)
     return None if first is None else (first[0], first[2])
-
-
-def last_held(known: Candidate) -> datetime:
-    """When a known fact was last said to hold: a plan not before it begins."""
-    return max(known.true_from, known.said_at or known.true_from)

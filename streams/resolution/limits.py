@@ -1,15 +1,17 @@
 """Checks a turn against the limits of its scope and tenant; one over a limit is rejected and may be published again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from mnemolog.schemas.command import Import, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, TurnUsage, exceeded_turn_size
-from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.resolution.ports import Reservations
+
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.turns import LimitReservations
 
 
 class LimitEnforcer:
@@ -22,7 +24,7 @@ class LimitEnforcer:
     Without `reserves` nothing is written: a turn is only checked, and does not count.
     """
 
-    def __init__(self, reservations: Reservations, *, reserves: bool = True) -> None:
+    def __init__(self, reservations: "LimitReservations", *, reserves: bool = True) -> None:
         self._reservations = reservations
         self._check = reservations.reserve if reserves else reservations.check
 
@@ -61,11 +63,6 @@ class LimitEnforcer:
         too_large = exceeded_turn_size(rules, envelope.size) if is_turn else None
         checked = rules if rules.when_spent == "reject" else rules.without_budgets
         return too_large or await self._check(usage, checked)
-
-
-def count_tokens(steps: Iterable[Step]) -> int:
-    """What the models took, over all stages."""
-    return sum(step.input_tokens + step.output_tokens for step in steps)
 
 
 def added_facts(events: Sequence[MemoryEvent], at: datetime) -> int:

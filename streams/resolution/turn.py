@@ -3,15 +3,16 @@
 `TurnDecider` is the entry. `LlmDecider` asks; `decide` makes the events.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 from time import perf_counter
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from mnemolog.schemas.entities import AnsweredName, KnownEntity
+from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.envelopes import MAX_DETAIL, MatchedFacts
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.ids import provisional_fact_id
@@ -22,7 +23,6 @@ from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.questions import DoubtfulNames
 from mnemolog.streams.entities.subjects import cases_of_one_entity, with_subject_relations
 from mnemolog.streams.llm.ask import ask, step_of, with_unused
-from mnemolog.streams.llm.names_prompt import no_answers, parse_answers, question_prompt, within_budget
 from mnemolog.streams.llm.ports import (
     NumberedConflicts,
     PromptRefusedError,
@@ -32,7 +32,13 @@ from mnemolog.streams.llm.ports import (
     SourceChatModel,
     SourceEmbedder,
 )
-from mnemolog.streams.llm.resolve_prompt import number_questions
+from mnemolog.streams.llm.resolve_prompt import (
+    no_answers,
+    number_questions,
+    parse_answers,
+    question_prompt,
+    within_budget,
+)
 from mnemolog.streams.resolution.classify import (
     Classification,
     Conflict,
@@ -41,8 +47,15 @@ from mnemolog.streams.resolution.classify import (
     classify,
     classify_late,
     with_earlier_facts,
+    without_candidates,
 )
-from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.decide import (
+    conflicts_to_retry,
+    decide,
+    is_said_before,
+    split_later_ends,
+    with_facts_beside,
+)
 from mnemolog.streams.resolution.events import (
     NOT_ASKED,
     DecisionContext,
@@ -51,20 +64,11 @@ from mnemolog.streams.resolution.events import (
     NoDecision,
     statement_context,
 )
-from mnemolog.streams.resolution.later_ends import is_said_before, split_later_ends
-from mnemolog.streams.resolution.ports import Lookups
-from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry, with_facts_beside
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import USER_WORDS
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmAnswers:
-    """What a model makes of the questions of a turn, in their order; which entities its names mean; and the cost."""
-
-    judgements: tuple[Judgement, ...] = ()
-    answers: tuple[AnsweredName, ...] = ()
-    step: Step
+if TYPE_CHECKING:
+    from mnemolog.projections.stores.facts import FactStore
 
 
 def number_turn(
@@ -76,24 +80,20 @@ def number_turn(
     if not (questions or asked_names):
         return None
     possible_subjects = {fact_id for name in asked_names for twin in name.twins for fact_id in twin.subject_of}
-    # The model may find that a twin is whom a new fact is about.
-    asked = [one if one.known else _without_twins(one, possible_subjects) for one in questions]
+    asked: list[Question] = []
+    for question in questions:
+        candidates = (  # the model may find that a twin is whom a new fact is about
+            one.model_copy(update={"subject_relation": None})
+            if one.subject_relation == "twin" and one.fact_id in possible_subjects
+            else one
+            for one in question.candidates
+        )
+        asked.append(question if question.known else replace(question, candidates=tuple(candidates)))
     just_said = {provisional_fact_id(envelope.owner, envelope.id_source, place) for place in range(len(envelope.facts))}
     just_said |= {one.candidates[0].fact_id for one in questions if one.known is not None and one.place is not None}
     said_at = max((matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at)
     numbered = number_questions(asked, said_at=said_at, just_said=frozenset(just_said), user_names=envelope.user_names)
     return replace(numbered, names=names)
-
-
-def _without_twins(question: Question, fact_ids: Collection[UUID]) -> Question:
-    """The question, whose candidates among `fact_ids` are about nobody else for being about a possible twin."""
-    candidates = (
-        known.model_copy(update={"subject_relation": None})
-        if known.subject_relation == "twin" and known.fact_id in fact_ids
-        else known
-        for known in question.candidates
-    )
-    return replace(question, candidates=tuple(candidates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +105,24 @@ class LlmDecider:
 
     async def __call__(
         self, envelope: MatchedFacts, questions: Sequence[Question], *, names: DoubtfulNames | None = None
-    ) -> LlmAnswers:
-        """Ask the questions, and which entities `names` mean, in one call; without any of these there is no call."""
+    ) -> tuple[tuple[Judgement, ...], Step]:
+        """Ask the questions, and which entities `names` mean, in one call; without any of these there is no call.
+
+        Gives what the model makes of the questions, in their order, and what it cost, with the answers about names.
+        """
         started = perf_counter()
         numbered = number_turn(envelope, questions, names)
         if numbered is None:
-            return LlmAnswers(step=Step(stage="resolve", milliseconds=0))
-        decisions, answers, step = await self._ask(envelope, numbered)
-        took = {"milliseconds": round((perf_counter() - started) * 1000, 3), "answered_names": answers}
-        return LlmAnswers(
-            judgements=tuple(
-                Judgement(question=question, answer=answer)
-                for question, answer in zip(questions, chain(decisions, repeat(NOT_ASKED)), strict=False)
-            ),
-            answers=answers,
-            step=step.model_copy(update=took),
-        )
+            return (), Step(stage="resolve", milliseconds=0)
+        decisions, step = await self._ask(envelope, numbered)
+        answered = zip(questions, chain(decisions, repeat(NOT_ASKED)), strict=False)
+        judgements = tuple(Judgement(question=question, answer=answer) for question, answer in answered)
+        return judgements, step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)})
 
     async def _ask(
         self, envelope: MatchedFacts, conflicts: NumberedConflicts
-    ) -> tuple[Sequence[LlmDecision | NoDecision], tuple[AnsweredName, ...], Step]:
-        """A decision for each of the numbered conflicts, an answer for each name, and the cost, whatever came of it."""
+    ) -> tuple[Sequence[LlmDecision | NoDecision], Step]:
+        """A decision for each of the numbered conflicts, and the cost with an answer for each name."""
         overrides, source = envelope.overrides, RequestSource.of(envelope, "resolve")
         prompt = question_prompt(conflicts, model=overrides.chat_model, timeout=overrides.llm_timeout)
         model, parse = self.model.for_source(source, prompt), partial(parse_answers, subject=conflicts)
@@ -136,16 +133,15 @@ class LlmDecider:
             answer = await ask(model, prompt, parse, reprompts=overrides.reprompts)
             step = step_of("resolve", prompt.version, answer)
             merges = [reply for reply in answer.value.decisions if reply.verdict == "MERGE"]
-            texts = tuple(merge.search_text or merge.text or "" for merge in merges)
+            texts = tuple(merge.text or "" for merge in merges)
             embedded = await self.embedder.embed(source, texts)
         except (ReplyInvalidError, PromptRefusedError) as error:
             if isinstance(error, ReplyInvalidError):
                 step = step_of("resolve", prompt.version, error)
             else:
                 step = with_unused(step, error.replies)
-            complaint = str(error)[:MAX_DETAIL]
-            none = [NoDecision(complaint=complaint, shown=facts, **author) for facts in shown]
-            return none, no_answers(conflicts), step
+            none = [NoDecision(complaint=str(error)[:MAX_DETAIL], shown=facts, **author) for facts in shown]
+            return none, step.model_copy(update={"answered_names": no_answers(conflicts)})
         vectors = dict(zip((merge.number for merge in merges), embedded.vectors, strict=True))
         decisions = [
             LlmDecision(
@@ -161,17 +157,9 @@ class LlmDecider:
             "embedding_calls": embedded.calls,
             "input_tokens": step.input_tokens + embedded.tokens,
             "stored_replies": step.stored_replies + embedded.is_paid,
+            "answered_names": answer.value.names,
         }
-        return decisions, answer.value.names, step.model_copy(update=took)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnDecision:
-    """The events of a turn and what the decision cost; `answers` say which entities its names mean."""
-
-    events: tuple[MemoryEvent, ...]
-    step: Step
-    answers: tuple[AnsweredName, ...] = ()
+        return decisions, step.model_copy(update=took)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +199,7 @@ class PreparedTurn:
 class TurnDecider:
     """Decides turns by their candidates, and by what else `lookups` knows."""
 
-    lookups: Lookups
+    lookups: "FactStore"
     llm_decider: LlmDecider
 
     async def decide(
@@ -224,19 +212,18 @@ class TurnDecider:
         now: datetime,
         named: TurnEntities | None = None,
         names: DoubtfulNames | None = None,
-    ) -> TurnDecision:
-        """The events of the turn, decided `now`; `is_late`: values of its scope may have ended since it was said.
+    ) -> tuple[tuple[MemoryEvent, ...], Step]:
+        """The events of the turn, decided `now`; and what that cost, with the answers about its doubtful `names`.
 
-        `named` are the entities of its facts; the same call asks about their doubtful `names`.
+        `is_late`: values of its scope may have ended since it was said. `named` are the entities of its facts.
         """
         prepared = await self.prepare(envelope, rules, thresholds, is_late=is_late, now=now, named=named)
         if names is not None:  # a mere repetition links nothing new to the entities that it names
             news = [found.matched.fact for found in prepared.classifications if not isinstance(found, Duplicate)]
             names = names.in_facts(news)
-        llm = await self.llm_decider(prepared.turn, prepared.questions, names=names)
-        judgements = llm.judgements
+        judgements, step = await self.llm_decider(prepared.turn, prepared.questions, names=names)
         if names is not None:
-            named = names.found.answered(llm.answers)
+            named = names.found.answered(step.answered_names)
             prepared = prepared if named is names.found else prepared.with_subjects(named)
             judgements = tuple(map(prepared.judged, judgements))
         made = decide(prepared.classifications, judgements, prepared.context)
@@ -247,8 +234,7 @@ class TurnDecider:
             subject_of=named.subject_of_event if named is not None else lambda _: None,
         )
         events = await move_ends(made, self.lookups, end_rules)
-        step = llm.step.model_copy(update={"dropped": prepared.dropped})
-        return TurnDecision(events=events, step=step, answers=llm.answers)
+        return events, step.model_copy(update={"dropped": prepared.dropped})
 
     async def prepare(
         self,
@@ -261,15 +247,10 @@ class TurnDecider:
         named: TurnEntities | None = None,
     ) -> PreparedTurn:
         """The turn before a model is asked; parameters as of `decide`."""
-        turn, dropped = envelope, tuple[DroppedStatement, ...]()
-        if envelope.infer:
-            kept = tuple(matched for matched in envelope.facts if matched.fact.importance >= rules.min_importance)
-            turn = envelope.model_copy(update={"facts": kept})
-            dropped = tuple(
-                DroppedStatement(text=matched.fact.text, reason="below_importance", excerpt=matched.fact.excerpt)
-                for matched in envelope.facts
-                if matched.fact.importance < rules.min_importance
-            )
+        is_kept = [not envelope.infer or one.fact.importance >= rules.min_importance for one in envelope.facts]
+        low = [one.fact for one, kept in zip(envelope.facts, is_kept, strict=True) if not kept]
+        dropped = [DroppedStatement(text=one.text, reason="below_importance", excerpt=one.excerpt) for one in low]
+        turn = envelope.model_copy(update={"facts": tuple(compress(envelope.facts, is_kept))})
         turn_rules = TurnRules(policy=rules, thresholds=thresholds, user_names=turn.user_names, infer=turn.infer)
         ended_subjects = tuple[KnownEntity, ...]()
         if turn_rules.uses_llm and is_late:
@@ -281,10 +262,11 @@ class TurnDecider:
                 turn = with_subject_relations(turn, named, ended_subjects)
         told, ends = split_later_ends(turn, turn_rules)
         context = await self._context(told, turn_rules)
-        turn, told = (_without_closed_overwrites(one, context) for one in (turn, told))
-        if context.pending_cases:
-            cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
-            context = replace(context, pending_cases=cases)
+        cases = context.pending_cases.values()  # what has no targets is closed: they have ended, as by their time
+        closed = {case.fact_id for case in cases if not (case.targets or case.successors)}
+        turn, told = (without_candidates(one, closed) for one in (turn, told))
+        open_cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
+        context = replace(context, pending_cases=open_cases)
         classifications = _classified(told, context)
         retries: Sequence[Question] = ()
         if turn_rules.uses_llm:
@@ -292,9 +274,9 @@ class TurnDecider:
         return PreparedTurn(
             turn=turn,
             classifications=classifications,
-            questions=(*_conflicts(classifications), *retries, *_ends_to_judge(ends, classifications)),
+            questions=questions_of(classifications, retries, ends),
             context=context,
-            dropped=dropped,
+            dropped=tuple(dropped),
             ended_subjects=ended_subjects,
         )
 
@@ -346,8 +328,8 @@ class TurnDecider:
                 found.append(replace(retry, stored=stored.get(fact_id)))
                 since = retry.known.true_from
                 newer |= dict.fromkeys(known.fact_id for known in retry.candidates if since < known.true_from)
-        newer = {fact_id: None for fact_id in newer if fact_id not in context.version_starts}
-        starts = await self.lookups.version_starts(tuple(newer)) if newer else {}
+        unknown = tuple(fact_id for fact_id in newer if fact_id not in context.version_starts)
+        starts = await self.lookups.version_starts(unknown) if unknown else {}
         return found, replace(context, version_starts={**context.version_starts, **starts})
 
     async def _with_ended_candidates(self, turn: MatchedFacts, rules: TurnRules) -> MatchedFacts:
@@ -365,6 +347,25 @@ class TurnDecider:
         return turn.model_copy(update={"facts": tuple(facts)})
 
 
+def questions_of(
+    classifications: Sequence[Classification], retries: Sequence[Question], ends: Sequence[Question]
+) -> tuple[Question, ...]:
+    """The conflicts, the unresolved facts, then the later `ends`, but for the ends of mere repetitions."""
+    conflicts: list[Question] = []
+    to_judge: list[Question] = []
+    for place, found in enumerate(classifications):
+        if isinstance(found, Conflict):
+            fact, original = found.matched.fact, found.matched.original
+            if original is not None and fact.event_time is None:  # a promoted fact holds since it was said itself
+                fact = fact.model_copy(update={"event_time": original.promoted_from.said_at})
+            conflicts.append(Question(fact=fact, candidates=found.candidates, place=place))
+        of_place = [end for end in ends if end.place == place]
+        if isinstance(found, Duplicate):
+            of_place = [end for end in of_place if is_said_before(end, found.candidate)]
+        to_judge += of_place
+    return *conflicts, *retries, *to_judge
+
+
 def _classified(told: MatchedFacts, context: DecisionContext) -> tuple[Classification, ...]:
     """The classification of each fact of a turn, which takes no model."""
     rules = context.rules
@@ -372,35 +373,3 @@ def _classified(told: MatchedFacts, context: DecisionContext) -> tuple[Classific
         classify_late(matched, statement_context(matched, context), rules) or classify(matched, rules)
         for matched in (with_earlier_facts(told, rules) if rules.uses_llm else told.facts)
     )
-
-
-def _conflicts(classifications: Sequence[Classification]) -> Iterator[Question]:
-    for place, found in enumerate(classifications):
-        if isinstance(found, Conflict):
-            fact, original = found.matched.fact, found.matched.original
-            if original is not None and fact.event_time is None:  # a promoted fact holds since it was said itself
-                fact = fact.model_copy(update={"event_time": original.promoted_from.said_at})
-            yield Question(fact=fact, candidates=found.candidates, place=place)
-
-
-def _ends_to_judge(ends: Sequence[Question], classifications: Sequence[Classification]) -> Iterator[Question]:
-    """The ends but for those of mere repetitions."""
-    for place, found in enumerate(classifications):
-        for end in ends:
-            is_repeated = isinstance(found, Duplicate) and not is_said_before(end, found.candidate)
-            if end.place == place and not is_repeated:
-                yield end
-
-
-def _without_closed_overwrites(turn: MatchedFacts, context: DecisionContext) -> MatchedFacts:
-    """The turn without pending candidates whose challenged facts have all ended, as by their time."""
-    closed = {case.fact_id for case in context.pending_cases.values() if not (case.targets or case.successors)}
-    if not closed:
-        return turn
-    facts = (
-        matched.model_copy(
-            update={"candidates": tuple(known for known in matched.candidates if known.fact_id not in closed)}
-        )
-        for matched in turn.facts
-    )
-    return turn.model_copy(update={"facts": tuple(facts)})

@@ -14,17 +14,6 @@ from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.resolution.guards import clear_raw
 
 
-def without_raw_candidates(envelope: MatchedFacts, raw: Mapping[UUID, StoredFact]) -> MatchedFacts:
-    """The turn, which repeats and ends none of the raw facts that an earlier attempt has stored."""
-    facts = (
-        matched.model_copy(
-            update={"candidates": tuple(known for known in matched.candidates if known.fact_id not in raw)}
-        )
-        for matched in envelope.facts
-    )
-    return envelope.model_copy(update={"facts": tuple(facts)}) if raw else envelope
-
-
 def with_raw_facts(
     envelope: MatchedFacts, events: Sequence[MemoryEvent], raw: Mapping[UUID, StoredFact]
 ) -> tuple[MemoryEvent, ...]:

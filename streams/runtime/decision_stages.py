@@ -28,8 +28,8 @@ from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.background import TIE_HEADS
 from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
 from mnemolog.streams.resolution.limits import LimitEnforcer
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
 from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.settings import StreamsSettings, asks_about_names
 from mnemolog.streams.stages.background import BackgroundReader, RecentTurns

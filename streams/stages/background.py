@@ -20,12 +20,10 @@ from mnemolog.schemas.stored import Background, EarlierMessage, ReplyKey, Stored
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.background import (
-    best_entities,
-    best_facts,
+    best_shown,
     in_turn,
     last_messages,
     names_said_in,
-    tokens_of_entities,
 )
 from mnemolog.streams.llm.ports import ReplyStore
 from mnemolog.streams.micro_batcher import MicroBatcher
@@ -190,12 +188,11 @@ class BackgroundReader:
         if kept is not None:
             return kept, None
         (shown, named), notes = await self._known_for(turn, messages, rules)
-        entities = best_entities(named.entities, tokens=rules.known_tokens)
-        left = rules.known_tokens - tokens_of_entities(entities)
+        entities, facts = best_shown(named.entities, in_turn(named.facts, shown.facts), tokens=rules.known_tokens)
         background = Background(
             messages=messages,
             entities=entities,
-            facts=best_facts(in_turn(named.facts, shown.facts), tokens=left),
+            facts=facts,
             names=shown.names,
             notes=notes,
         )

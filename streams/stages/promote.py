@@ -1,33 +1,30 @@
 """The command `promote`: facts of a run are decided in the scope of its user like statements of a turn there."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Final
-from uuid import UUID
 
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.schemas.command import MAX_ITEMS, Command, Promote
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import MatchedFact, Original, PromotedFrom
 from mnemolog.schemas.ids import follow_up_id, is_follow_up_id
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Thresholds
+from mnemolog.schemas.provenance import Step, Thresholds
 from mnemolog.schemas.stored import PromotableFact, PromotableFacts
 from mnemolog.streams.commands.context import CommandRefusedError, Fault, raise_for_faults
 from mnemolog.streams.commands.handler import CommandOutcome, CommandResult
 from mnemolog.streams.entities.linker import EntityLinker
-from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.subjects import with_subject_relations
-from mnemolog.streams.resolution.turn import TurnDecider, TurnDecision
+from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.stages.match import MatchStage
 
 MAX_PROMOTED: Final = 50
 """How many facts one command promotes: one question to the model holds their conflicts, and one commit their events."""
-MAX_PROMOTED_BYTES: Final = 256 * 1024
-"""Of their texts and vectors, which an event holds with what it ends; a fact alone may take more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,25 +53,33 @@ class Promoter:
         payload, scope = envelope.order, envelope.scope
         if not isinstance(payload, Promote) or scope is None:
             raise AssertionError("only promote commands are promotions")
-        limit = MAX_ITEMS if payload.fact_ids else MAX_PROMOTED
-        found = await self.facts.promotable_facts(
-            scope, payload, at=now, min_importance=policy.min_importance, limit=limit
-        )
+        limit, least = MAX_ITEMS if payload.fact_ids else MAX_PROMOTED, policy.min_importance
+        found = await self.facts.promotable_facts(scope, payload, at=now, min_importance=least, limit=limit)
+        turn, events, step, named = envelope, tuple[MemoryEvent, ...](), Step(stage="resolve", milliseconds=0), None
         try:
             if payload.fact_ids and not is_follow_up_id(envelope.source_id):  # what ended since the first is left out
                 raise_for_faults(_named_faults(payload, found.facts, now))
-            selected = {one.stored.fact_id for one in found.facts[: found.free]}
-            statements = [_statement(one, selected) for one in _of_one_commit(found)]
-            if not statements:
-                result = CommandResult(outcome="done", detail=_detail(envelope, payload, found, 0))
-                return CommandOutcome(result=result, thresholds=thresholds)
-            decision, turn, named = await self._decide(envelope, statements, policy, thresholds, latest_end, now)
+            statements = statements_of_one_commit(found)
+            while statements:
+                turn = await self._turn_of(envelope, statements, policy)
+                turn, named = await self.linker.find_promoted(turn)
+                turn = with_subject_relations(turn, named) if named else turn
+                first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
+                is_late = latest_end is not None and first_said < latest_end
+                events, step = await self.turn_decider.decide(
+                    turn, policy, thresholds, is_late=is_late, now=now, named=named
+                )
+                size = sum(len(event.model_dump_json().encode()) + 1 for event in events)
+                if size <= self.max_commit_bytes:
+                    break
+                if len(statements) == 1:
+                    detail = f"the events of one fact take {size} bytes, and one commit {self.max_commit_bytes}"
+                    raise_for_faults([("invalid_command", detail)])
+                statements = statements[: len(statements) // 2]
         except CommandRefusedError as refusal:
             result = CommandResult(outcome="rejected", reason=refusal.reason, detail=refusal.detail)
             return CommandOutcome(result=result, thresholds=thresholds)
-        taken = len(turn.facts)
-        detail = _detail(envelope, payload, found, taken)
-        follow_up = None
+        taken, follow_up = len(turn.facts), None
         if taken < found.free:
             rest = tuple(one.stored.fact_id for one in found.facts[taken : found.free])
             follow_up = Command(
@@ -84,42 +89,15 @@ class Promoter:
                 order=payload.model_copy(update={"fact_ids": rest}) if payload.fact_ids else payload,
                 actor=envelope.actor,
             )
+        detail = left_out(payload, found, taken, follow_up.command_id if follow_up else None)
         return CommandOutcome(
-            result=CommandResult(outcome="done", events=decision.events, detail=detail),
-            step=decision.step,
+            result=CommandResult(outcome="done", events=events, detail=detail),
+            step=step,
             thresholds=thresholds,
             follow_up=follow_up,
             user_names=turn.user_names,
             named=named,
         )
-
-    async def _decide(  # noqa: PLR0917 -- all of it belongs to the one decision
-        self,
-        envelope: MatchedFacts,
-        statements: Sequence[MatchedFact],
-        policy: EffectivePolicy,
-        thresholds: Thresholds,
-        latest_end: datetime | None,
-        now: datetime,
-    ) -> tuple[TurnDecision, MatchedFacts, TurnEntities | None]:
-        """The decision on as many of the statements as one commit takes, as a turn of these with its entities.
-
-        Raises `CommandRefusedError` where a single one does not fit.
-        """
-        while True:
-            turn = await self._turn_of(envelope, statements, policy)
-            named = await self.linker.find_promoted(turn)
-            turn = with_subject_relations(turn, named) if named else turn
-            first_said = min(matched.said_at(turn.occurred_at) for matched in turn.facts)
-            is_late = latest_end is not None and first_said < latest_end
-            decision = await self.turn_decider.decide(turn, policy, thresholds, is_late=is_late, now=now, named=named)
-            size = sum(len(event.model_dump_json().encode()) + 1 for event in decision.events)
-            if size <= self.max_commit_bytes:
-                return decision, turn, named
-            if len(statements) == 1:
-                detail = f"the events of one fact take {size} bytes, and one commit {self.max_commit_bytes}"
-                raise CommandRefusedError("invalid_command", detail)
-            statements = statements[: len(statements) // 2]
 
     async def _turn_of(
         self, envelope: MatchedFacts, statements: Sequence[MatchedFact], policy: EffectivePolicy
@@ -160,57 +138,45 @@ def _named_faults(payload: Promote, facts: Sequence[PromotableFact], now: dateti
             yield "closed_fact", f"{fact_id} has ended or is {stored.state.status}: see its history for what holds"
 
 
-def _of_one_commit(found: PromotableFacts) -> Iterator[PromotableFact]:
-    """The facts that are active and were not promoted yet, as many as one command takes, the first said first."""
-    size = 0
-    for place, one in enumerate(found.facts[: min(found.free, MAX_PROMOTED)]):
-        fact = one.stored.fact
-        texts = f"{fact.text}{fact.search_text}{fact.excerpt}{fact.value or ''}"
-        size += len(texts.encode()) + 2 * len(one.vector.data)
-        if place and size > MAX_PROMOTED_BYTES:
-            return
-        yield one
+def statements_of_one_commit(found: PromotableFacts) -> list[MatchedFact]:
+    """The facts that are active and were not promoted yet, as many as one command takes, the first said first.
 
-
-def _statement(found: PromotableFact, selected: Collection[UUID]) -> MatchedFact:
-    """The fact as it was said, with its beginning, its end and its confidence of today.
-
-    An end that one of the `selected` facts has announced is left to the decision on that fact.
+    Each is as it was said, with its beginning, its end and its confidence of today. An end that another of these facts
+    has announced is left to the decision on that fact.
     """
-    stored, said_at = found.stored, found.said_at
-    is_plain = stored.fact.event_time is None and stored.true_from == said_at
-    valid_until = stored.fact.valid_until if stored.state.superseded_by in selected else stored.ends_at
-    return MatchedFact(
-        fact=stored.fact.model_copy(
-            update={"event_time": None if is_plain else stored.true_from, "valid_until": valid_until}
-        ),
-        vector=found.vector,
-        original=Original(
-            promoted_from=PromotedFrom(fact_id=stored.fact_id, source_id=found.source_id, said_at=said_at),
+    free, statements = found.facts[: found.free], list[MatchedFact]()
+    free_ids = {one.stored.fact_id for one in free}
+    for one in free[:MAX_PROMOTED]:
+        fact, stored = one.stored.fact, one.stored
+        is_plain = fact.event_time is None and stored.true_from == one.said_at
+        times = {
+            "event_time": None if is_plain else stored.true_from,
+            "valid_until": fact.valid_until if stored.state.superseded_by in free_ids else stored.ends_at,
+        }
+        original = Original(
+            promoted_from=PromotedFrom(fact_id=stored.fact_id, source_id=one.source_id, said_at=one.said_at),
             confidence=stored.state.confidence,
             speaker=stored.speaker,
             authority=stored.authority,
             metadata=dict(stored.metadata) or None,
-        ),
-    )
+        )
+        statements.append(MatchedFact(fact=fact.model_copy(update=times), vector=one.vector, original=original))
+    return statements
 
 
-def _detail(envelope: MatchedFacts, payload: Promote, found: PromotableFacts, taken: int) -> str:
+def left_out(payload: Promote, found: PromotableFacts, taken: int, follow_up: str | None) -> str:
     """What a command that promotes `taken` facts leaves out, in words; empty for nothing.
 
     The command for the rest is named: it is waited for, and undone, by its own id.
     """
     others = found.total - found.free - found.known
-    left_out = "; ".join(
-        text
-        for count, text in (
-            (found.known, f"{found.known} {'was' if found.known == 1 else 'were'} promoted before"),
-            (others, f"{others} left out: not active, or below min_importance"),
-            (found.free - taken, f"{found.free - taken} follow in the command {follow_up_id(envelope.source_id)}"),
-        )
-        if count > 0
-    )
+    texts = [
+        f"{found.known} {'was' if found.known == 1 else 'were'} promoted before" if found.known else "",
+        f"{others} left out: not active, or below min_importance" if others > 0 else "",
+        f"{found.free - taken} follow in the command {follow_up}" if follow_up else "",
+    ]
+    detail = "; ".join(filter(None, texts))
     if taken:
-        return left_out
+        return detail
     scope = " ".join(f"{name}={value}" for name, value in payload.source.columns.items() if value)
-    return f"nothing is promoted: {left_out or f'nothing that it selects is active in {scope}'}"
+    return f"nothing is promoted: {detail or f'nothing that it selects is active in {scope}'}"

@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.projections.stores.facts import CandidateFinder, SourceStatus
+from mnemolog.projections.stores.facts import CandidateFinder
 from mnemolog.schemas.admission import REFUSAL_REASONS
 from mnemolog.schemas.command import Promote, SummariseEntity
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import End, MatchedFacts
+from mnemolog.schemas.envelopes import MAX_DETAIL, End, MatchedFacts
 from mnemolog.schemas.events import FactAdded, MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
-from mnemolog.schemas.provenance import Step
+from mnemolog.schemas.provenance import Provenance, Step, Thresholds
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import PublishCommand
 from mnemolog.streams.commands.entities import numbered
@@ -27,17 +27,21 @@ from mnemolog.streams.entities.linker import EntityLinker, unlinked_names
 from mnemolog.streams.entities.subjects import EntityCandidates, with_subject_relations
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.resolution.commits import commit_of, end_commit
-from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts, count_tokens
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
+from mnemolog.streams.resolution.classify import without_candidates
+from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts
 from mnemolog.streams.resolution.turn import TurnDecider
-from mnemolog.streams.resolution.unread_turns import with_raw_facts, without_raw_candidates
+from mnemolog.streams.resolution.unread_turns import with_raw_facts
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, TurnSettings, WaitUntilProjected, limit_end
 from mnemolog.streams.stages.promote import Promoter
 from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 
 MAX_REMEMBERED_ATTEMPTS: Final = 1000  # more than are ever under way
+_FROM_ENVELOPE: Final = (
+    *("source_id", "source_kind", "scope", "origin", "occurred_at", "published_at", "order", "actor", "speaker"),
+    *("metadata", "attempt"),
+)
 _ANY_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -83,7 +87,10 @@ class ResolveStage:
         envelope = received.envelope
         await self.wait_until_projected(envelope.owner, record.partition)
         status = await self.finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
-        if status.committed and not _may_retry(status, envelope):
+        # It may be tried again where it failed, or was over a limit; and this is a later record, and no redelivery.
+        last, here = status.origin, envelope.origin
+        is_of_log = last is not None and (last.topic, last.partition) == (here.topic, here.partition)
+        if status.committed and not (status.retryable and not (last and is_of_log and here.offset <= last.offset)):
             metrics.ALREADY_COMMITTED.inc()
             return None
         if status.committed:
@@ -141,10 +148,10 @@ class ResolveStage:
         asks = self.turns.asks_about_names and envelope.infer and not rules.add_only
         names = await self.turns.linker.names_to_ask(named) if named and asks else None
         raw = await self.turns.decider.lookups.facts(stored) if stored else {}
-        envelope = without_raw_candidates(await self.turns.candidates.add(envelope, named, rules), raw)
+        envelope = without_candidates(await self.turns.candidates.add(envelope, named, rules), raw)
         envelope = with_subject_relations(envelope, named) if named else envelope
         thresholds, now = self.settings.thresholds_for(self.embedding_model, envelope.overrides), self.clock()
-        decision = await self.turns.decider.decide(
+        events, step = await self.turns.decider.decide(
             envelope,
             rules,
             thresholds,
@@ -153,13 +160,13 @@ class ResolveStage:
             named=named,
             names=names,
         )
-        metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(decision.step.dropped))
-        metrics.REPROMPTS.labels(purpose="resolve").inc(decision.step.reprompts)
-        metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in decision.events))
-        named = named and named.answered(decision.answers)
-        events = await self.close_lapsed(envelope, with_raw_facts(envelope, decision.events, raw), now)
-        named_events = await self.turns.linker.events_of_turn(envelope, named, events)
-        step = decision.step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
+        metrics.FACTS_DROPPED.labels(reason="below_importance").inc(len(step.dropped))
+        metrics.REPROMPTS.labels(purpose="resolve").inc(step.reprompts)
+        metrics.UNRESOLVED.inc(sum(isinstance(event, FactAdded) and event.unresolved for event in events))
+        named = named and named.answered(step.answered_names)
+        events = await self.close_lapsed(envelope, with_raw_facts(envelope, events, raw), now)
+        named_events = await self.turns.linker.events_of(envelope, events, named)
+        step = step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
             return self._end_commit(envelope, limit_end(hit), step)
         end = {"outcome": "facts"} if events else {"outcome": "no_facts", "reason": "nothing_kept"}
@@ -177,7 +184,15 @@ class ResolveStage:
         self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None
     ) -> Commit:
         started = perf_counter()
-        done = await self._carry_out(envelope, rules, latest_end)
+        order, now = envelope.order, self.clock()
+        if isinstance(order, Promote):
+            thresholds = self.settings.thresholds_for(self.embedding_model, envelope.overrides)
+            done = await self.commands.promote(envelope, rules, thresholds, latest_end=latest_end, now=now)
+        elif isinstance(order, SummariseEntity):
+            done = await self.commands.summarise(envelope, order, rules, now)
+            metrics.REPROMPTS.labels(purpose="summarise").inc(done.step.reprompts)
+        else:
+            done = CommandOutcome(result=await self.commands.handle(envelope, rules))
         if done.user_names:
             envelope = envelope.model_copy(update={"user_names": done.user_names})
         result = done.result
@@ -187,7 +202,7 @@ class ResolveStage:
             return self._end_commit(envelope, limit_end(hit), step)
         if done.follow_up is not None:
             await self.commands.publish(done.follow_up)  # before the commit that names it: no crash loses it
-        named = await self.turns.linker.events_of_command(envelope, events, done.named)
+        named = await self.turns.linker.events_of(envelope, events, done.named)
         changes = numbered(result.entity_changes, envelope, first=len(events) + len(named))
         return commit_of(
             envelope,
@@ -201,30 +216,32 @@ class ResolveStage:
             entity_events=(*named, *changes),
         )
 
-    async def _carry_out(
-        self, envelope: MatchedFacts, rules: EffectivePolicy, latest_end: datetime | None
-    ) -> CommandOutcome:
-        if isinstance(envelope.order, Promote):
-            thresholds = self.settings.thresholds_for(self.embedding_model, envelope.overrides)
-            return await self.commands.promote(envelope, rules, thresholds, latest_end=latest_end, now=self.clock())
-        if isinstance(envelope.order, SummariseEntity):
-            summarised = await self.commands.summarise(envelope, envelope.order, rules, self.clock())
-            metrics.REPROMPTS.labels(purpose="summarise").inc(summarised.step.reprompts)
-            return summarised
-        return CommandOutcome(result=await self.commands.handle(envelope, rules))
-
     async def _exceeded_limit(
         self, envelope: MatchedFacts, rules: EffectivePolicy, events: Sequence[MemoryEvent], steps: Sequence[Step]
     ) -> LimitHit | None:
-        facts, tokens = added_facts(events, self.clock()), count_tokens(steps)
+        facts, tokens = added_facts(events, self.clock()), sum(step.input_tokens + step.output_tokens for step in steps)
         return await self.limits.exceeded_limit(envelope, rules, facts=facts, tokens=tokens)
 
     def _end_commit(self, envelope: MatchedFacts, end: End, step: Step | None = None) -> Commit:
-        return end_commit(envelope, end, decided_at=self.clock(), step=step)
+        """The commit of a source that came to its end without a decision."""
+        return commit_of(envelope, decided_at=self.clock(), step=step, **dict(end))
 
 
-def _may_retry(status: SourceStatus, envelope: MatchedFacts) -> bool:
-    """Whether the source failed, or was rejected for a limit, and this is a later record of it, not a redelivery."""
-    last, origin = status.origin, envelope.origin
-    same_log = last is not None and (last.topic, last.partition) == (origin.topic, origin.partition)
-    return status.retryable and not (last and same_log and origin.offset <= last.offset)
+def commit_of(
+    envelope: MatchedFacts,
+    *,
+    decided_at: datetime,
+    step: Step | None = None,
+    thresholds: Thresholds | None = None,
+    detail: str = "",
+    **end: Any,
+) -> Commit:
+    """The commit of a source that ended as the fields of `end` say; `step` is what its decision cost."""
+    return Commit(
+        **{name: getattr(envelope, name) for name in _FROM_ENVELOPE},
+        decided_at=decided_at,
+        based_on=envelope.scope_version,
+        provenance=Provenance(steps=(*envelope.steps, *([step] if step else [])), thresholds=thresholds),
+        detail=detail[:MAX_DETAIL],
+        **end,
+    )

@@ -14,9 +14,10 @@ from rapidfuzz.distance import Prefix
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.text.differences import compare_subjects
 from mnemolog.streams.text.readings import (
+    NUMERIC_DATE,
     Reading,
     clauses_of,
-    dates_in,
+    has_condition,
     is_content,
     is_number,
     read,
@@ -44,20 +45,24 @@ _SHORT: Final = 4
 _LONGEST_ENDING: Final = 2
 _NEAR: Final = 5  # tokens behind an amount in which its date is named
 _RUN: Final = re.compile(r"[\u30a1-\u30fa\u30fc]{2,}|[\u3400-\u9fff]{2,}")
-_DENYING: Final = NEGATIONS | WORDS["denying_words"]
 
 
 def added_details(sources: Sequence[str], text: str, extras: Sequence[str] = ()) -> Iterator[str]:
     """The numbers, dates, units and names of `text` that neither `sources` nor `extras` have."""
     readings, own = [read(source) for source in (*sources, *extras)], read(text)
     details = frozenset().union(*(reading.details for reading in readings))
-    yield from sorted(own.claimed - details)
-    yield from (date for date, parts in dates_in(own) if date not in details and not _has_date(details, parts))
+    yield from _claims_beyond(own, details)
     yield from added_names(text, (*sources, *extras))
 
 
-def _has_date(details: frozenset[str], parts: Sequence[str]) -> bool:
-    return all({part, f"month {part}"} & details for part in parts)
+def _claims_beyond(own: Reading, details: frozenset[str]) -> list[str]:
+    """What a text claims beyond these details; of a date in digits these may have its numbers."""
+    claims = set(own.claimed - details)
+    for token in own.tokens:
+        parts = [str(int(number)) for number in re.findall(r"\d+", token)] if NUMERIC_DATE.fullmatch(token) else []
+        if parts and token not in details and not all({part, f"month {part}"} & details for part in parts):
+            claims.add(token)
+    return sorted(claims)
 
 
 def added_names(text: str, sources: Sequence[str]) -> Iterator[str]:
@@ -98,19 +103,17 @@ def contrary(one: Reading, other: Reading) -> bool:
         words = frozenset(affirming.stems) if affirming.is_spaced else affirming.signs
         for denial in denying.denials:
             is_soft = denying.is_spaced and denial.word not in NEGATIONS
-            is_over = affirming.ending and any(not one.reached for one in affirming.denials)  # "mit Rauchen aufgehört"
+            # "mit Rauchen aufgehört", "used to play chess"
+            is_over = (
+                affirming.ending and any(not one.reached for one in affirming.denials)
+            ) or affirming.ending == "used to"
             if (is_soft and affirming.is_negative) or is_over:
                 continue
-            told = [word for word in denial.reached if _has(word, words)]
-            is_all = bool(told) and len(told) == len(denial.reached)
-            if is_all and all(_is_turned(word, denying, affirming) for word in told):
+            sides = [(_is_denied(word, denying), _is_denied(word, affirming)) for word in denial.reached]
+            is_all = bool(sides) and all(_has(word, words) for word in denial.reached)
+            if is_all and all(None not in side and side[0] != side[1] for side in sides):
                 return True
     return False
-
-
-def _is_turned(word: str, one: Reading, other: Reading) -> bool:
-    sides = [_is_denied(word, reading) for reading in (one, other)]
-    return None not in sides and sides[0] != sides[1]
 
 
 def _is_denied(word: str, reading: Reading) -> bool | None:
@@ -132,9 +135,8 @@ def lost_details(parents: Sequence[str], text: str) -> Iterator[str]:
     """The numbers, dates, units and names of `parents` that `text` lacks, and clauses of which it has no word."""
     own = read(text)
     for parent in parents:
-        said = read(parent)
-        dates = (date for date, parts in dates_in(said) if not _has_date(own.details, parts))
-        yield from sorted({*(said.claimed - own.details), *dates})
+        yield from _claims_beyond(read(parent), own.details)
+        yield from ["doubt"] * (has_condition(parent) and not has_condition(text))
         yield from added_names(parent, [text])
         yield from foreign_clauses(parent, [text])
 
@@ -154,7 +156,6 @@ def foreign_clauses(text: str, sources: Sequence[str]) -> Iterator[str]:
 
 
 def lost_words(parent: str, text: str) -> list[str]:
-    """The words of a parent that tell something of which a text has no form."""
     own = read(text)
     tokens = {token.casefold() for token in own.tokens}
     told = [token.casefold() for token in read(parent).tokens if _tells(token)]
@@ -162,15 +163,8 @@ def lost_words(parent: str, text: str) -> list[str]:
 
 
 def shares_no_word(text: str, sources: Sequence[str]) -> bool:
-    """Whether a text of at least two words that tell something has none of the sources."""
     own = [*foreign_clauses(text, sources)]
     return bool(own) and len(own) == len([*clauses_of(text)])
-
-
-def are_forms(one: str, other: str) -> bool:
-    """Whether two words may be forms of one: their beginnings are the same."""
-    one, other = one.casefold(), other.casefold()
-    return stem_of(one) == stem_of(other) or _is_known(one, {other})
 
 
 def mixed_up(parents: Sequence[str], text: str) -> bool:
@@ -219,16 +213,12 @@ def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, 
     """
     if compare_subjects(one.subject, other.subject, user_names) == "other":
         return False
-    left, right = read(one.text), read(other.text)
-    return _denies(left, right) or _denies(right, left)
-
-
-def _denies(denial: Reading, positive: Reading) -> bool:
+    denial, positive = sorted((read(one.text), read(other.text)), key=lambda reading: not reading.denies)
     if not denial.denies or positive.denies or not any(one.reached for one in denial.denials):
         return False
     if not denial.is_spaced:
         return denial.signs <= positive.signs
-    denied = {stem_of(token) for token in denial.tokens if token[0].isalpha() and token.casefold() not in _DENYING}
+    denied = {stem_of(token) for token in denial.tokens if token[0].isalpha() and is_content(token)}
     return denial.claimed <= positive.details and denied <= {stem_of(token) for token in positive.tokens}
 
 
@@ -249,7 +239,10 @@ def other_value(known: str, text: str) -> str | None:
     A verb may be in other words ("lives", "resides"): only what follows an article, a preposition or another word
     that tells something counts.
     """
-    left, right = (_bare(one) for one in (known, text))
+    left, right = (  # the words that tell something, each with the word before it
+        [(before, token) for before, token in pairwise(("", *read(one).tokens)) if _tells(token)]
+        for one in (known, text)
+    )
     stems, others = ([stem_of(token) for _, token in words] for words in (left, right))
     places = [at for at, (one, other) in enumerate(zip(stems, others, strict=False)) if one != other]
     if len(left) != len(right) or len(places) != 1:
@@ -259,12 +252,6 @@ def other_value(known: str, text: str) -> str | None:
     before = {left[place][0].casefold(), right[place][0].casefold()}
     is_noun = before <= WORDS["articles"] | WORDS["possessives"]  # of both: "started at" is no value for "has a job at"
     return right[place][1] if is_noun or not may_be_verb else None
-
-
-def _bare(text: str) -> list[tuple[str, str]]:
-    """The words that tell something, each with the word before it."""
-    pairs = pairwise(("", *read(text).tokens))
-    return [(before, token) for before, token in pairs if _tells(token)]
 
 
 def _tells(token: str) -> bool:
@@ -283,9 +270,8 @@ def changed_tense(source: str, text: str) -> bool:
         for one, other in (sides, sides[::-1]):
             if said & one and not said & other and told & other and not told & one:
                 return True
-    return any(_presents(past) & (told - said) for past in said - told) or any(
-        _presents(past) & (said - told) for past in told - said
-    )
+    gone, come = said - told, told - said
+    return any(_presents(past) & come for past in gone) or any(_presents(past) & gone for past in come)
 
 
 def _verbs(reading: Reading) -> frozenset[str]:

@@ -4,7 +4,6 @@ And whether both hold for the same term.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -54,7 +53,6 @@ WORDS_FOR_USER: Final = frozenset(word for name in USER_WORDS for word in name.r
 
 
 def is_user_word(subject: str) -> bool:
-    """Whether a subject says "the user" and names nobody."""
     return normalise(subject) in USER_WORDS
 
 
@@ -77,14 +75,12 @@ def compare_subjects(one: str | None, other: str | None, user_names: Sequence[st
 
 
 def relate_subjects(fact: ExtractedFact, known: Candidate, user_names: Sequence[str] = ()) -> SubjectRelation:
-    """Whether a fact and a known one are about the same, as `relate_names`."""
     return relate_names(fact.subject, known.subject, known.subject_relation, user_names)
 
 
 def relate_names(
     one: str | None, other: str | None, entities: EntityRelation | None, user_names: Sequence[str] = ()
 ) -> SubjectRelation:
-    """Whether two subjects are the same: as their entities say where that is certain, else by names."""
     if entities in ("same", "other"):
         return entities
     by_names = compare_subjects(one, other, user_names)
@@ -110,34 +106,22 @@ def _identity(subject: str | None, names: frozenset[str]) -> frozenset[str]:
 Difference = Literal["number", "date", "unit", "negation", "name"]
 
 
-@dataclass(frozen=True, slots=True)
-class _TextFeatures:
-    """The details of a text, in its order: "from 9 to 5" is not "from 5 to 9".
-
-    `negations` are the stems of the words that each negation reaches.
-    """
-
-    numbers: tuple[str, ...]
-    dates: tuple[str, ...]
-    units: tuple[str, ...]
-    negations: frozenset[frozenset[str]]
-    names: tuple[str, ...]
-
-
-_COMPARED: Final[Mapping[Difference, str]] = {
-    "number": "numbers",
-    "date": "dates",
-    "unit": "units",
-    "negation": "negations",
-    "name": "names",
-}
-"""The fields of `_TextFeatures` that are compared as they are."""
+@lru_cache(maxsize=4096)  # a known fact is compared with many new ones
+def _details(text: str) -> Mapping[Difference, object]:
+    """The details of a text, in its order: "from 9 to 5" is not "from 5 to 9"."""
+    tokens = tokens_of(text)
+    return {
+        "number": tuple(numbers_of(tokens)),
+        "date": tuple(dates_of(tokens)),
+        "unit": tuple(units_of(tokens)),
+        "negation": negations_of(tokens),
+        "name": tuple(names_of(tokens)),
+    }
 
 
 def differences(one: str, other: str) -> frozenset[Difference]:
-    """In which details two texts differ."""
-    left, right = _features(one), _features(other)
-    return frozenset(kind for kind, field in _COMPARED.items() if getattr(left, field) != getattr(right, field))
+    left, right = _details(one), _details(other)
+    return frozenset(kind for kind, detail in left.items() if detail != right[kind])
 
 
 def texts_equivalent(one: str, other: str) -> bool:
@@ -147,7 +131,7 @@ def texts_equivalent(one: str, other: str) -> bool:
     by their capitals. They may differ in capitals, closing punctuation, quotes, definite articles, contractions
     ("isn't"), and in how a number is written.
     """
-    return words_of(one) == words_of(other) and _features(one).names == _features(other).names
+    return words_of(one) == words_of(other) and _details(one)["name"] == _details(other)["name"]
 
 
 def copied_texts(recalled: Iterable[str], text: str, excerpt: str) -> list[str]:
@@ -155,12 +139,9 @@ def copied_texts(recalled: Iterable[str], text: str, excerpt: str) -> list[str]:
 
     None that has the words of the fact's text with other capitals: who likes Turkey need not like turkey.
     """
-    found = ((one, comparable_text(one)) for one in recalled)
-    return [
-        known
-        for one, known in found
-        if excerpt in known and (texts_equivalent(text, one) or words_of(text) != words_of(one))
-    ]
+    words = words_of(text)
+    copied = (one for one in recalled if texts_equivalent(text, one) or words != words_of(one))
+    return [known for known in map(comparable_text, copied) if excerpt in known]
 
 
 def subjects_differ(
@@ -175,15 +156,3 @@ def subjects_differ(
     texts = (normalise(one.text), normalise(other.text))
     names = (normalise(subject) for subject in (one.subject, other.subject) if subject and not is_user_word(subject))
     return not any(name in text for name in names for text in texts)
-
-
-@lru_cache(maxsize=4096)  # a known fact is compared with many new ones
-def _features(text: str) -> _TextFeatures:
-    tokens = tokens_of(text)
-    return _TextFeatures(
-        numbers=tuple(numbers_of(tokens)),
-        dates=tuple(dates_of(tokens)),
-        units=tuple(units_of(tokens)),
-        negations=negations_of(tokens),
-        names=tuple(names_of(tokens)),
-    )

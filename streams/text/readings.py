@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from mnemolog.streams.text.differences import WORDS_FOR_USER
@@ -44,7 +45,7 @@ _BORDER = re.compile(
     r"(?<=[A-Za-z\u00c0-\u024f])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[A-Z])"
 )
 _CANNOT_STAND = re.compile(r"\b(?:can ?not|can'?t|could not|couldn'?t) (?:stand|bear)\b", re.IGNORECASE)
-_NUMERIC_DATE = re.compile(r"(\d{1,4})[-./](\d{1,2})[-./](\d{2,4})")
+NUMERIC_DATE: Final = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{2,4}")
 _YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _SUFFIX = re.compile(r"(?<=\w{3})(?:ing|ed|en)$|(?<=\w{2})[аеёиоуыэюяйь]{1,3}$")
@@ -90,6 +91,11 @@ class Reading:
     ending: str
 
     @property
+    def told(self) -> frozenset[str]:
+        """The stems of the words that tell something, the numbers and dates; of a script without spaces the signs."""
+        return (self.signs | self.details).union(self.stems if self.is_spaced else ())
+
+    @property
     def words(self) -> frozenset[str]:
         """What may be found in another text: the stems and beginnings of its content words, or its signs."""
         if not self.is_spaced:
@@ -105,8 +111,9 @@ def read(text: str) -> Reading:
     form = plain(text)
     is_spaced = _UNSPACED.search(form) is None
     signs = frozenset(_SIGNS.findall(form)) - _NO_SIGNS
-    denials = (*_denials(tokens),) if is_spaced else (*_sign_denials(form),)
-    dates = [token for token in tokens if _NUMERIC_DATE.fullmatch(token)]
+    denials = (*(_denials(tokens) if is_spaced else _sign_denials(form)),)
+    dates = [token for token in tokens if NUMERIC_DATE.fullmatch(token)]
+    numbers = {str(int(number)) for date in dates for number in re.findall(r"\d+", date)}
     numerals = {*_numerals(form)}
     words = [token.casefold() for token in tokens]
     end = ENDED.search(" ".join(words))
@@ -115,7 +122,16 @@ def read(text: str) -> Reading:
     return Reading(
         tokens=tuple(tokens),
         claimed=frozenset({*_details(certain)} - {*dates} | numerals),
-        details=frozenset({*_details(tokens), *composed_numbers(tokens), *numerals, *_date_parts(dates)}),
+        details=frozenset(
+            {
+                *_details(tokens),
+                *composed_numbers(tokens),
+                *numerals,
+                *dates,
+                *numbers,
+                *(f"month {one}" for one in numbers),
+            }
+        ),
         names=frozenset(names_of(tokens)) - WORDS_FOR_USER - _leading_word(tokens),
         stems=stems,
         denials=denials,
@@ -125,13 +141,6 @@ def read(text: str) -> Reading:
         signs=signs,
         ending=ending,
     )
-
-
-def dates_in(reading: Reading) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The dates in digits, each with its numbers."""
-    for token in reading.tokens:
-        if match := _NUMERIC_DATE.fullmatch(token):
-            yield token, tuple(str(int(number)) for number in match.groups())
 
 
 def main_script(text: str) -> str:
@@ -151,13 +160,10 @@ def is_english(text: str) -> bool | None:
 
 def tells_time(text: str) -> bool:
     """Whether a text has a word, a sign or a year that tells when."""
-    words = read(text).tokens
-    said = any(
-        word.casefold() in WORDS["time_words"] or word.casefold() in DATES or _YEAR.fullmatch(word) for word in words
-    )
+    words = [token.casefold() for token in read(text).tokens]
     return (
-        said
-        or any(UNITS.get(word.casefold()) in WORDS["time_units"] for word in words)
+        any(word in WORDS["time_words"] or word in DATES or _YEAR.fullmatch(word) for word in words)
+        or any(UNITS.get(word) in WORDS["time_units"] for word in words)
         or any(sign in text for sign in WORDS["time_signs"])
     )
 
@@ -172,14 +178,12 @@ def is_supposed(clause: Reading, sentence: str) -> bool:
 
 
 def has_condition(text: str) -> bool:
-    """Whether a text supposes something, or says under which condition it holds."""
     reading = read(text)
     hedges = WORDS["hedges"] | WORDS["conditions"] | WORDS["unreal"]
     return is_supposed(reading, text) or not hedges.isdisjoint(token.casefold() for token in reading.tokens)
 
 
 def is_content(token: str) -> bool:
-    """Whether a token is a word that tells something alone."""
     word = token.casefold()
     return word not in _TELLING_NOTHING and word[0].isalpha()
 
@@ -241,16 +245,9 @@ def _details(tokens: Sequence[str]) -> Iterator[str]:
     for number in numbers_of(tokens):
         match = _ORDINAL.fullmatch(number)
         yield match[1] if match else number
-    yield from (date for date in dates_of(tokens) if not _NUMERIC_DATE.fullmatch(date))
+    yield from (date for date in dates_of(tokens) if not NUMERIC_DATE.fullmatch(date))
     yield from units_of(tokens)
     yield from (QUALIFIERS[token.casefold()] for token in tokens if token.casefold() in QUALIFIERS)
-
-
-def _date_parts(dates: Sequence[str]) -> Iterator[str]:
-    for date in dates:
-        yield date
-        for number in re.findall(r"\d+", date):
-            yield from (str(int(number)), f"month {int(number)}")
 
 
 def _denials(tokens: Sequence[str]) -> Iterator[Denial]:
@@ -261,7 +258,7 @@ def _denials(tokens: Sequence[str]) -> Iterator[Denial]:
     clause, is_open = 0, ""
     for place, token in enumerate(tokens):
         word = token.casefold()
-        if token in CLAUSE_ENDS or word in WORDS["adversatives"] or word in CONJUNCTIONS:
+        if token in CLAUSE_ENDS or word in CONJUNCTIONS:
             clause, is_open = clause + 1, ""
         if word not in _REACHING:
             continue
@@ -274,14 +271,19 @@ def _denials(tokens: Sequence[str]) -> Iterator[Denial]:
         joined = False
         for after in tokens[place + 1 : place + 1 + _REACH]:
             word_after = after.casefold()
-            if after in CLAUSE_ENDS or word_after in WORDS["adversatives"]:
+            if after in CLAUSE_ENDS:
                 break
             joined = joined or word_after in CONJUNCTIONS
             if is_content(after) and word_after not in DATES and word_after not in _REACHING:
                 (unclear if joined else reached).append(stem_of(after))
         if not reached and word in NEGATIONS:
-            before = list(_before(tokens[max(0, place - _LONGEST_CLAUSE) : place]))
-            reached = before[:-1] or before
+            # The clause before it, backwards: one at its end denies it all but the first word ("raucht nicht").
+            before = takewhile(
+                lambda one: one not in CLAUSE_ENDS and one.casefold() not in CONJUNCTIONS,
+                reversed(tokens[max(0, place - _LONGEST_CLAUSE) : place]),
+            )
+            denied = [stem_of(one) for one in before if is_content(one) and one.casefold() not in DATES]
+            reached = denied[:-1] or denied
         yield Denial(word, clause, frozenset(reached), frozenset(unclear))
 
 
@@ -289,12 +291,3 @@ def _sign_denials(form: str) -> Iterator[Denial]:
     for clause, part in enumerate(_SIGN_CLAUSES.split(form)):
         if negation := next((sign for sign in WORDS["other_negations"] if sign in part), ""):
             yield Denial(negation, clause, frozenset(_SIGNS.findall(part)) - _NO_SIGNS, frozenset())
-
-
-def _before(tokens: Sequence[str]) -> Iterator[str]:
-    """The clause before a negation, backwards: one at its end denies it all but the first word ("raucht nicht")."""
-    for token in reversed(tokens):
-        if token in CLAUSE_ENDS or token.casefold() in CONJUNCTIONS:
-            return
-        if is_content(token) and token.casefold() not in DATES:
-            yield stem_of(token)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
 
-from mnemolog.streams.text.patterns import tables
+from mnemolog.streams.text.tokens import tables
 
 ShortAnswer = Literal["yes", "no", "open"]
 MAX_ANSWER: Final = 60

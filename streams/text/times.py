@@ -8,8 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from mnemolog.streams.text.patterns import DATE_PARTS, compiled, tables
-from mnemolog.streams.text.tokens import DATES, NUMBERS, UNITS
+from mnemolog.streams.text.tokens import DATE_PARTS, DATES, NUMBERS, UNITS, compiled, tables
 
 _PATTERNS: Final = {
     name: compiled(text, DATE_PARTS) for name, text in tables(Path(__file__).with_name("times.toml")).items()
@@ -85,7 +84,6 @@ def _span_days(words: str, last: re.Match[str], at: datetime, direction: Directi
 
 
 def is_ahead(text: str) -> bool:
-    """Whether a text speaks of what is planned or still to come."""
     return bool(_PATTERNS["ahead"].search(text))
 
 
@@ -135,8 +133,6 @@ _PERIOD_PATTERNS: Final = {
 }
 _FIRST_MONTHS: Final = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 _DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
-_SATURDAY: Final = 5
-_SEASON_YEARS: Final = range(3, 9997)
 
 EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)
 LATEST: Final = datetime(9999, 12, 30, tzinfo=UTC)
@@ -156,7 +152,6 @@ class PeriodEvent:
     relation: Literal["before", "after"]
 
     def period_from(self, at: datetime) -> Period:
-        """The time that is asked about, where the event was at `at`."""
         return (EARLIEST, at) if self.relation == "before" else (at, LATEST)
 
 
@@ -200,9 +195,7 @@ def _bounded(before: str, days: Days, at: datetime) -> Period:
         return start, LATEST
     if (match := _PERIOD_PATTERNS["before"].search(before)) is None:
         return start, end
-    if match["unit"] is None:
-        return EARLIEST, end
-    if (unit := UNITS.get(match["unit"].casefold())) is None:
+    if (unit := UNITS.get((match["unit"] or "").casefold())) is None:
         return EARLIEST, end
     digits = NUMBERS.get(match["count"].casefold(), match["count"])
     count = int(digits) if digits.isdecimal() else 1  # articles mean one
@@ -216,7 +209,7 @@ def _season(match: re.Match[str], today: date) -> Days | None:
         return None
     month = _FIRST_MONTHS[season]
     if match["year"]:
-        return _season_days(int(match["year"]), month) if int(match["year"]) in _SEASON_YEARS else None
+        return _season_days(int(match["year"]), month) if int(match["year"]) in _YEARS else None
     seasons = [_season_days(today.year + shift, month) for shift in (-2, -1, 0, 1, 2)]
     if _PERIOD_PATTERNS["coming"].search(match[0]):
         return next(days for days in seasons if days[0] > today)
@@ -232,14 +225,12 @@ def _season_days(year: int, month: int) -> Days:
 
 
 def _weekend(match: re.Match[str], today: date) -> Days:
-    """The weekend of this week, or of the week before or after."""
     is_next, is_last = (_PERIOD_PATTERNS[name].search(match[0]) for name in ("coming", "past"))
     weeks = 1 if is_next else -1 if is_last else 0
-    saturday = today + timedelta(days=_SATURDAY - today.weekday(), weeks=weeks)
+    saturday = today + timedelta(days=calendar.SATURDAY - today.weekday(), weeks=weeks)
     return saturday, saturday + timedelta(days=1)
 
 
 def _whole(days: Days, at: datetime) -> Period:
-    """Whole days in the zone of the question."""
     first, last = days
     return datetime.combine(first, time(), at.tzinfo), datetime.combine(last + timedelta(days=1), time(), at.tzinfo)

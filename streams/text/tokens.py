@@ -1,4 +1,4 @@
-"""Words, numbers and signs of texts, in forms that can be compared; numbers, dates, units and negations among them.
+"""Words, numbers and signs of texts, in forms that can be compared; and patterns from TOML files.
 
 The lists of words are from CLDR (`cldr_words.json`, `cldr_places.json`) and written by hand (`words.toml`).
 """
@@ -7,11 +7,11 @@ import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import product, zip_longest
+from itertools import count, product, takewhile, zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.schemas.base import normalise
 
@@ -62,14 +62,10 @@ def without_texts(content: str, texts: Iterable[str]) -> str:
     for text in sorted(texts, key=len, reverse=True):
         words = text.rstrip(" .!?…")
         if len(_SPACED_WORD.sub("__", words).replace(" ", "")) >= _SHORTEST_COPY:
-            content = _without(words, content)
+            starts = list(whole_words(words, content))
+            ends = [0, *(start + len(words) for start in starts)]
+            content = "\n".join(content[end:start] for end, start in zip(ends, [*starts, len(content)], strict=True))
     return content
-
-
-def _without(words: str, content: str) -> str:
-    starts = list(whole_words(words, content))
-    ends = [0, *(start + len(words) for start in starts)]
-    return "\n".join(content[end:start] for end, start in zip(ends, [*starts, len(content)], strict=True))
 
 
 # A pattern for each text would be slower: to compile one with these ranges of signs takes milliseconds.
@@ -91,7 +87,6 @@ _BY_HAND: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text
 
 
 def _meanings(section: str) -> dict[str, str]:
-    """Each word of a section with its meaning."""
     rows = [*_GENERATED[section].items(), *_BY_HAND[section].items()]
     return {word: meaning for meaning, words in rows for word in words.split()}
 
@@ -202,12 +197,11 @@ def _expanded(text: str) -> str:
     if _DIGIT.search(said) is None:
         return said
     said = _THOUSANDS_OF_K.sub(r"\g<1>000", _AGE.sub(" old", said))
-    return _CLOCK.sub(_of_24_hours, _SPACED_THOUSANDS.sub(lambda match: match[0].replace(" ", ""), said))
-
-
-def _of_24_hours(match: re.Match[str]) -> str:
-    hour = int(match[1]) % 12 + 12 * (match[3].lower() == "p")
-    return f"{hour}:{match[2] or '00'}"
+    said = _SPACED_THOUSANDS.sub(lambda match: match[0].replace(" ", ""), said)
+    return _CLOCK.sub(
+        lambda match: f"{int(match[1]) % 12 + 12 * (match[3].lower() == 'p')}:{match[2] or '00'}",  # of 24 hours
+        said,
+    )
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -262,35 +256,25 @@ def dates_of(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def units_of(tokens: Sequence[str]) -> Iterator[str]:
-    for before, token in zip(["", *tokens], tokens, strict=False):
-        word = token.casefold()
-        if word in UNITS and (word not in SMALL_WORDS or _is_counted(word, before.casefold())):
+    for before, token in zip(["", *map(str.casefold, tokens)], tokens, strict=False):
+        word, is_behind_number = token.casefold(), before[-1:].isdigit()
+        # A unit may be a small word in another language: "par an", "5 mi", not "20 an hour".
+        is_counted = before in WORDS["before_units"] or (is_behind_number and word not in WORDS["articles"])
+        if word in UNITS and (word not in SMALL_WORDS or is_counted):
             yield UNITS[word]
-        elif word in _SHORT_UNITS and before[-1:].isdigit():
+        elif word in _SHORT_UNITS and is_behind_number:
             yield word
 
 
-def _is_counted(word: str, before: str) -> bool:
-    """Whether a unit that is a small word in another language is one here: "par an", "5 mi", not "20 an hour"."""
-    return before in WORDS["before_units"] or (before[-1:].isdigit() and word not in WORDS["articles"])
-
-
 def negations_of(tokens: Sequence[str]) -> frozenset[frozenset[str]]:
-    """The stems of the words that each negation reaches."""
-    return frozenset(
-        frozenset(_negated_stems(tokens[place + 1 : place + 1 + _NEGATION_REACH]))
-        for place, token in enumerate(tokens)
-        if token.casefold() in NEGATIONS
-    )
-
-
-def _negated_stems(tokens: Sequence[str]) -> Iterator[str]:
-    for token in tokens:
-        word = token.casefold()
-        if token in CLAUSE_ENDS or word in CONJUNCTIONS:
-            return
-        if word not in SENTENCE_STARTERS and word not in NEGATIONS:
-            yield word[:_STEM_LENGTH]
+    """The stems of the words that each negation reaches, in its clause."""
+    found: list[frozenset[str]] = []
+    words = [token.casefold() for token in tokens]
+    for place in (place for place, word in enumerate(words) if word in NEGATIONS):
+        behind = words[place + 1 : place + 1 + _NEGATION_REACH]
+        reached = takewhile(lambda word: word not in CLAUSE_ENDS and word not in CONJUNCTIONS, behind)
+        found.append(frozenset(word[:_STEM_LENGTH] for word in reached if word not in SENTENCE_STARTERS | NEGATIONS))
+    return frozenset(found)
 
 
 def names_of(tokens: Sequence[str]) -> Iterator[str]:
@@ -331,3 +315,36 @@ _PLAIN_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?")
 _HUNDRED: Final = Decimal(100)
 _SIZES: Final = frozenset(map(Decimal, (100, 1000, 1_000_000)))
 _SHORT_SIZES: Final = {"k": "1000", "m": "1000000"}
+
+
+_PLACEHOLDER: Final = re.compile(r"\{(?:([a-z]+):)?([a-z_]+)\}")
+
+
+def tables(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def compiled(text: str, parts: Mapping[str, str]) -> re.Pattern[str]:
+    """One pattern for all lines, in small and capital letters. `{v:place}` is a group `v_0` of the part `place`."""
+    numbers = count()
+
+    def part(match: re.Match[str]) -> str:
+        inner = _PLACEHOLDER.sub(part, parts[match[2]].replace("\n", "|"))
+        return f"(?P<{match[1]}_{next(numbers)}>{inner})" if match[1] else f"(?:{inner})"
+
+    return re.compile(_PLACEHOLDER.sub(part, text.replace("\n", "|")), re.IGNORECASE)
+
+
+def _words(table: Mapping[str, str], *meanings: str) -> str:
+    words = [word for word, meaning in table.items() if meaning.split()[0] in meanings]
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+_UNAMBIGUOUS: Final = {word: DATES[word] for word in DATES if len(word) > len("sun") and word not in AMBIGUOUS_WORDS}
+DATE_PARTS: Final[Mapping[str, str]] = {
+    "month": _words(DATES, "month"),
+    "weekday": _words(_UNAMBIGUOUS, "weekday"),
+    "unit": _words(UNITS, "day", "week", "month", "year"),
+    "count": rf"\d{{1,3}}|an?|ein(?:em|er|en)?|une?|una?|uma|{_words(NUMBERS, *map(str, range(2, 13)))}",
+}
+"""Words for months, weekdays, units of time and small numbers, in six languages."""

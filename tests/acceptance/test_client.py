@@ -5,13 +5,11 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
-from openai.types.chat import ChatCompletionMessage
 
 from mnemolog import AsyncMemoryClient, Fact, MemoryClient, Message, Result, Scope, Settings, Turn, errors
-from mnemolog.client.results import message_hash
 from tests.support.harnesses.command_line import CommandLine
 from tests.support.imports import packages_loaded_by
 
@@ -54,19 +52,6 @@ async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
         assert [event.event for event in history.events] == ["fact_added"]
         changes = await client.diff(datetime.now(UTC) - timedelta(hours=1), user_id="ada")
         assert [change.text for change in changes.added] == ["Ada lives in Bern."]
-
-
-async def test_many_turns_are_published_in_their_order_and_a_raw_store_keeps_the_words(settings: Settings) -> None:
-    said = ["Likes tea.", "Owns a dog.", "Works at night; since 2019."]
-    turns = [
-        turn(f"cy-{number}", text, "cy").model_copy(update={"infer": False, "metadata": {"from": "crm"}})
-        for number, text in enumerate(said)
-    ]
-    async with AsyncMemoryClient(settings=settings) as client:
-        assert [one.turn_id for one in await client.add_many(turns)] == ["cy-0", "cy-1", "cy-2"]
-        assert (await client.wait("cy-2")).llm_calls == 0
-        facts = await client.facts(user_id="cy")
-        assert [(fact.text, fact.metadata) for fact in facts] == [(text, {"from": "crm"}) for text in said]
 
 
 async def test_what_the_broker_does_not_confirm_is_an_error_in_time(settings: Settings) -> None:
@@ -131,74 +116,6 @@ async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: 
         assert await memory.status(ends[0]) == ends[0]
 
 
-async def test_a_result_knows_whose_turn_it_is(settings: Settings) -> None:
-    """Also where agents have no user."""
-    async with AsyncMemoryClient(settings=settings) as memory:
-        both = [await memory.add("I like tea.", user_id=user, turn_id="whose") for user in ("wait4", "wait5")]
-        assert [one.user_id for one in await memory.wait_many(both)] == ["wait4", "wait5"]
-        with pytest.raises(errors.AmbiguousTurnError):
-            await memory.status("whose")
-        agents = ("wait7", "wait8")
-        of_agents = [await memory.add("I like tea.", agent_id=agent, turn_id="agents") for agent in agents]
-        ends = await memory.wait_many(of_agents)
-        assert [(await memory.status(one)).agent_id for one in ends] == ["wait7", "wait8"]
-        deleted = [await memory.delete_all(agent_id=agent, command_id="agents-2", wait=True) for agent in agents]
-        assert [one.status for one in deleted] == ["done", "done"]
-
-
-async def test_a_reused_id_is_told(settings: Settings) -> None:
-    async with AsyncMemoryClient(settings=settings) as memory:
-        whose: Any = {"user_id": "wait6", "speaker": "Eve", "turn_id": "eve-1", "occurred_at": NOW}
-        ends = [await memory.add(f"I live in {city}.", wait=True, **whose) for city in ("Rome", "Rome", "Oslo")]
-        assert [one.reused for one in ends] == [False, False, True]
-        assert "the first turn of an id counts" in ends[2].notes[0]
-        assert [one.text for one in ends[2].changes] == ["Eve lives in Rome."]
-
-
-async def test_a_fact_is_found_by_its_id_or_its_beginning_whatever_its_status(settings: Settings) -> None:
-    async with AsyncMemoryClient(settings=settings) as memory:
-        fact = await raw(memory, "Prefers e-mail.", user_id="get1", agent_id="bot")
-        shown = str(fact.fact_id)
-        for given in (fact.fact_id, shown, shown[:13], shown.replace("-", "")[:10].upper()):
-            assert (await memory.get(given)).text == "Prefers e-mail."
-        mine = memory.scope(user_id="get1")
-        assert (await mine.get(shown[:13])).fact_id == fact.fact_id
-        assert (await mine.history(shown[:13])).versions[0].fact_id == fact.fact_id
-        assert (await mine.explain(shown[:13])).fact.fact_id == fact.fact_id
-        not_theirs = "is not of user_id 'get2', but of user_id 'get1', agent_id 'bot'"
-        for ask in (memory.scope(user_id="get2").get, memory.scope(user_id="get2").explain):
-            with pytest.raises(errors.UnknownFactError, match=not_theirs):
-                await ask(shown)
-        with pytest.raises(errors.UnknownFactError, match="not known in tenant 'other'"):
-            await memory.get(shown, tenant="other")
-        for ask_unknown in (memory.get, memory.history):
-            with pytest.raises(errors.UnknownFactError):
-                await ask_unknown(uuid4())
-        await memory.delete(shown[:13], wait=True)
-        assert (await memory.get(shown)).status == "retracted"
-
-
-async def test_the_id_that_an_application_keeps_stands_for_its_fact_until_that_is_deleted(settings: Settings) -> None:
-    """As applications of mem0 keep it: updated, corrected, read and deleted by the id that it had first."""
-    async with AsyncMemoryClient(settings=settings) as memory:
-        kept: Any = {"user_id": "kept", "infer": False, "metadata": {"shelf": "kitchen", "rank": 3}, "wait": True}
-        first = (await memory.add("Bakes bread on Sundays.", **kept)).changes[0].fact_id
-        assert first is not None
-        for number, text in enumerate(["Bakes rolls on Sundays.", "Bakes cakes on Sundays."]):
-            updated = await memory.update(first, text, wait=True)
-            assert (updated.status, len(updated.notes)) == ("done", number)
-            found = await memory.get(first)
-            assert (found.text, found.former_id, found.metadata["rank"]) == (text, first, 3)
-        shelf = {"user_id": "kept", "metadata": {"shelf": {"eq": "kitchen"}}}
-        assert [one.text for one in await memory.facts(filters=shelf)] == ["Bakes cakes on Sundays."]
-        mistyped = await memory.correct(first, "Lives in Rome.", key="home_city", wait=True)
-        assert "nothing in common" in " ".join(mistyped.notes)
-        assert (await memory.undo(turn_id=mistyped.turn_id, wait=True)).success
-        assert (await memory.delete(first, wait=True)).success
-        profile = await memory.profile(user_id="kept")
-        assert (profile.other, profile.recent_changes, await memory.facts(user_id="kept")) == ([], [], [])
-
-
 async def test_a_run_is_deleted_without_saying_whose_it_is(settings: Settings) -> None:
     async with AsyncMemoryClient(settings=settings) as memory:
         scopes: list[Any] = [{"user_id": "r1"}, {"user_id": "r2", "app_id": "a"}, {"agent_id": "r3"}]
@@ -217,43 +134,6 @@ async def test_a_run_is_deleted_without_saying_whose_it_is(settings: Settings) -
             await memory.delete_all()
 
 
-async def test_commands_find_whose_fact_it_is(settings: Settings) -> None:
-    async with AsyncMemoryClient(settings=settings) as memory:
-        fact = await raw(memory, "Prefers e-mail.", user_id="own1", agent_id="bot", run_id="r1")
-        other = await raw(memory, "Prefers letters.", user_id="own2")
-        with pytest.raises(errors.UnknownFactError, match="is not of user_id 'own2', but of user_id 'own1'"):
-            await memory.delete(fact.fact_id, user_id="own2")
-        with pytest.raises(errors.UnknownFactError):
-            await memory.scope(user_id="own1", run_id="r2").update(fact.fact_id, "x")
-        with pytest.raises(errors.InvalidCommandError, match=r"facts are of 2 scopes .*: send a command for each"):
-            await memory.delete([fact.fact_id, other.fact_id])
-        updated = await memory.scope(user_id="own1").update(str(fact.fact_id)[:13], "Prefers phone calls.", wait=True)
-        assert (updated.status, updated.facts_updated) == ("done", 1)
-        new_id = updated.changes[0].fact_id
-        assert new_id is not None
-        corrected = await memory.correct(new_id, "Prefers chat.", wait=True)
-        event_id = (await memory.history(corrected.changes[0].fact_id or "")).events[-1].event_id
-        assert (await memory.undo(event_id=str(event_id)[:13], wait=True)).status == "done"
-        assert (await memory.get(new_id)).status == "active"
-        assert (await memory.undo(turn_id=updated.turn_id, cascade=True, wait=True)).status == "done"
-        assert (await memory.get(fact.fact_id)).status == "active"
-
-
-async def test_what_a_command_is_about_has_to_exist(settings: Settings) -> None:
-    async with AsyncMemoryClient(settings=settings) as memory:
-        with pytest.raises(errors.UnknownEventError):
-            await memory.undo(event_id=uuid4())
-        await memory.add("I like tea.", user_id="own3", turn_id="own3-10", wait=True)
-        for unknown in ("never-published", "own3-1"):  # an id of a program is never taken for another one's beginning
-            with pytest.raises(errors.UnknownTurnError):
-                await memory.undo(turn_id=unknown)
-        with pytest.raises(errors.UnknownTurnError):
-            await memory.status("never-published")
-        assert await memory.admin.find_turn_id("own3-1") == "own3-10"
-        with pytest.raises(errors.UnknownTurnError):
-            await memory.admin.find_turn_id("own3-2")
-
-
 async def test_without_postgres_a_command_with_its_user_is_published_as_it_stands(settings: Settings) -> None:
     async with AsyncMemoryClient(settings=settings) as memory:
         fact = await raw(memory, "Prefers e-mail.", user_id="own4")
@@ -263,25 +143,6 @@ async def test_without_postgres_a_command_with_its_user_is_published_as_it_stand
             with pytest.raises(errors.InvalidCommandError, match="beginning of an id, and Postgres cannot be asked"):
                 await blind.delete(str(fact.fact_id)[:8], user_id="own4")
         assert (await memory.wait(issued)).status == "done"
-
-
-async def test_messages_of_openai_are_taken_as_they_are(settings: Settings) -> None:
-    image = {"type": "image_url", "image_url": {"url": "data:,"}}
-    conversation: list[Any] = [
-        {"role": "developer", "content": "Be brief."},
-        {"role": "user", "content": [{"type": "text", "text": "I live in Graz."}, image]},
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {}}]},
-        {"role": "tool", "tool_call_id": "c1", "content": "Sunny."},
-        ChatCompletionMessage(role="assistant", content="Nice."),
-    ]
-    async with AsyncMemoryClient(settings=settings) as memory:
-        sent = await memory.add(conversation, user_id="form1", speaker="Ida")
-        note = "left out, because it is not text: image_url (messages.1), tool_calls (messages.2)"
-        result = await memory.wait(sent)
-        assert [one.text for one in result.changes] == ["Ida lives in Graz."]
-        assert sent.notes == result.notes == (note,)
-        explained = await memory.explain(result.changes[0].fact_id or "")
-        assert [one["role"] for one in explained.source.messages or []] == ["system", "user", "tool", "assistant"]
 
 
 def test_a_bound_blocking_client_has_every_method(settings: Settings) -> None:
@@ -316,11 +177,6 @@ with MemoryClient(postgres="postgresql://me@127.0.0.1:9/x") as memory:
     call = [sys.executable, "-c", program]
     done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_the_hash_of_messages_does_not_depend_on_their_form() -> None:
-    messages = turn("t", "Hi.", "a").messages
-    assert message_hash(messages) == message_hash([{"role": "user", "content": "Hi.", "name": "A"}])
 
 
 def test_the_client_loads_no_stage() -> None:

@@ -72,20 +72,6 @@ def test_commands_that_read_answer_in_json(populated: CommandLine) -> None:
     assert populated.json("facts", *MIRA, "--tenant", "other") == populated.json("unresolved", *MIRA) == []
 
 
-def test_a_dry_run_tells_what_would_happen_and_stores_nothing(populated: CommandLine) -> None:
-    before = populated.json("facts", *MIRA, "--all")
-    said = ("dry-run", "I moved from Munich to Hamburg.", *MIRA, "--speaker", "Mira")
-    foreseen = populated.json(*said)
-    assert [memory["event"] for memory in foreseen["changes"]] == ["fact_replaced"]
-    assert foreseen["trace"]["decisions"][0]["reason"]
-    alone = populated.json(*said, "--override", "add_only=true")
-    assert [memory["event"] for memory in alone["changes"]] == ["fact_added"]
-    refused = populated.run(*said, "--override", "conflct=0.5")
-    assert refused.code == 2
-    assert "overrides are duplicate" in refused.stderr.replace("\n", " ")
-    assert populated.json("facts", *MIRA, "--all") == before
-
-
 async def test_a_dry_run_says_within_seconds_what_it_waits_for(populated: CommandLine, tmp_path: Path) -> None:
     with socket.socket() as taken:  # bound and not listened at: it refuses connections
         taken.bind(("127.0.0.1", 0))

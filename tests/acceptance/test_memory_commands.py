@@ -1,7 +1,6 @@
 """Commands that change memory, on one running installation; what each of their options asks of the client is in
 `tests/unit/mnemolog/cli/test_commands.py`."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
@@ -50,26 +49,6 @@ def assert_rejected(done: CommandOutput, reason: str) -> None:
     assert reason in done.json["error"]
 
 
-def test_update_and_correct_put_another_text_in_the_place_of_facts(shell: CommandLine) -> None:
-    publish_turns(shell, "oda", "I live in Berlin.", "I own a dog.", "I like tea.")
-    known = facts(shell, "oda")
-    berlin, dog, tea = (fact_id_of(known, word) for word in ("Berlin", "dog", "tea"))
-    end = shell.json("update", berlin, "Oda lives in Potsdam.", "--value", "Potsdam", "--user", "oda", "--actor", "Jo")
-    assert (end["status"], end["success"], end["order"], end["actor"]) == ("done", True, "update", "Jo")
-    assert (len(end["updated"]), end["llm_calls"]) == (1, 0)
-    end = shell.json("correct", dog, "Oda owns a cat.", "--ended", "2026-03-04", "--user", "oda")
-    assert end["changes"][0]["event"] == "fact_corrected"
-    cat = fact_id_of(facts(shell, "oda"), "cat")
-    assert_rejected(shell.run("update", cat, "Oda owns a fox.", "--user", "oda", "--json"), "human_word")
-    edits = [{"fact_id": tea, "text": "Oda likes coffee.", "value": "coffee"}]
-    (shell.folder / "edits.jsonl").write_text("\n".join(map(json.dumps, edits)))
-    assert len(shell.json("update-many", "edits.jsonl", "--user", "oda")["updated"]) == 1
-    assert texts(shell, "oda") == {"Oda lives in Potsdam.", "Oda owns a cat.", "Oda likes coffee."}
-    for line, words in (("[1]", "line 1 is not a JSON object"), ("{", "line 1 is not valid JSON")):
-        done = shell.run("update-many", "-", "--user", "oda", stdin=line)
-        assert (done.code, words in stderr_text(done)) == (2, True), done
-
-
 def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: CommandLine) -> None:
     publish_turns(shell, "ben", "I live in Berlin.", "I own a dog.", "I like tea.")
     before = texts(shell, "ben")
@@ -87,34 +66,6 @@ def test_delete_takes_all_of_the_facts_or_none_and_undo_brings_them_back(shell: 
     assert len(texts(shell, "ben")) == len(before) - 2
     assert_rejected(shell.run("undo", "--turn", "ben-0", "--user", "ben", "--json"), "built_upon")
     assert shell.json("undo", "--turn", "ben-0", "--cascade", "--user", "ben")["success"]
-
-
-def test_delete_all_can_be_for_some_or_for_everybody_and_left_alone(shell: CommandLine) -> None:
-    publish_turns(shell, "dora", "I live in Berlin.", "I own a dog.")
-    for run in ("1", "2"):
-        publish_turns(shell, "dora", "I like tea.", run_id=run)
-    assert len(shell.json("delete-all", "--key", "home_city", "--yes", "--user", "dora")["deleted"]) == 1
-    issued = shell.json("delete-all", "--yes", "--user", "dora", "--wait", "0")
-    assert issued["status"] == "pending"
-    assert shell.json("status", issued["turn_id"], "--wait", "30")["status"] == "done"
-    assert texts(shell, "dora") == set()
-    ends = shell.json("delete-all", "--yes", "--user", "dora", "--run", "*")
-    assert [len(end["deleted"]) for end in ends] == [1, 1]
-    assert shell.json("delete-all", "--yes", "--user", "dora", "--run", "*")["parts"] == []
-
-
-def test_what_a_model_decided_in_some_time_is_undone_for_everybody(shell: CommandLine) -> None:
-    for user in ("gil", "gus"):
-        publish_turns(shell, user, "I live in Berlin.", "I moved from Berlin to Munich!", tenant="trial")
-    trial = ("--user", "*", "--tenant", "trial")
-    end = shell.json("status", "gil-1trial", "--tenant", "trial", "--verbose")
-    (decision,) = end["trace"]["decisions"]
-    prompt = ("--prompt-version", decision["prompt_version"])
-    assert shell.json("undo", *prompt, "--since", "2020-01-01", "--until", "2020-01-02", *trial)["parts"] == []
-    ends = shell.json("undo", *prompt, "--since", "2026-01-01", *trial)
-    assert [end["status"] for end in ends] == ["done", "done"]
-    held = shell.json("facts", *trial)
-    assert sorted(fact["text"] for fact in held) == ["Gil lives in Berlin.", "Gus lives in Berlin."]
 
 
 def test_a_context_is_written_alone_so_that_it_can_be_piped(shell: CommandLine) -> None:
@@ -144,46 +95,3 @@ def test_feedback_is_counted_and_the_end_of_a_session_publishes_a_profile(shell:
     shown = [entry["text"] for found in known.values() if isinstance(found, list) for entry in found]
     assert known["published_at"] is not None
     assert (any("dog" in text for text in shown), any("cat" in text for text in shown)) == (True, False)
-
-
-def test_entities_are_renamed_merged_split_forgotten_and_summarised(shell: CommandLine) -> None:
-    ola = ("--user", "ola")
-
-    def names() -> dict[str, list[str]]:
-        """The other names of each entity but the user."""
-        return {one["name"]: one["aliases"] for one in shell.json("entities", *ola) if one["name"] != "Ola"}
-
-    publish_turns(
-        shell, "ola", "I live with my wife Ana.", "My boss Annette likes tea.", "My brother Tom plays the piano."
-    )
-    assert set(names()) == {"Ana", "Annette", "Tom"}
-    end = shell.json("entity", "rename", "Ana", "Ana Keller", *ola, "--actor", "Jo")
-    assert (end["status"], end["order"], end["actor"], end["llm_calls"]) == ("done", "rename_entity", "Jo", 0)
-    assert_rejected(shell.run("entity", "alias", "Tom", "Annette", *ola, "--json"), "name_taken")
-    shell.json("entity", "alias", "Ana Keller", "Anni", *ola)
-    merge = shell.json("entity", "merge", "Annette", "--into", "Anni", *ola)
-    assert set(names()) == {"Ana Keller", "Tom"}
-    assert {"Ana", "Anni", "Annette"} <= set(names()["Ana Keller"])
-    shell.json("undo", "--turn", merge["turn_id"], *ola)
-    assert set(names()) == {"Ana Keller", "Annette", "Tom"}
-    shell.json("entity", "alias", "Annette", "Anni", "--from", "Ana Keller", *ola)
-    shown = shell.run("entity", "Anni", *ola).stdout
-    assert shown.startswith("Annette, person")
-    assert "which Ana Keller was called" in " ".join(shown.split())
-    piano = fact_id_of(facts(shell, "ola"), "piano")
-    shell.json("entity", "split", "Tom", "Tom Brown", "--fact", piano[:8], *ola)
-    assert set(names()) == {"Ana Keller", "Annette", "Tom", "Tom Brown"}
-    shell.json("policy", "set", "--entity-summary", "on_demand", *ola)
-    end = shell.json("entity", "summarise", "Tom Brown", *ola)
-    assert (end["status"], end["order"], end["llm_calls"]) == ("done", "summarise_entity", 0)
-    summary = shell.json("entity", "show", "Tom Brown", *ola)["summary"]
-    assert (summary["version"], summary["model"], summary["changed"]) == (1, "rules-4", 0)
-    assert "piano" in summary["summary"]
-    shell.json("entity", "forget", "Annette", "--facts", *ola)
-    assert set(names()) == {"Ana Keller", "Tom", "Tom Brown"}
-    assert not [text for text in texts(shell, "ola") if "tea" in text]
-    unknown = shell.run("entity", "rename", "Zoe", "Zora", *ola)
-    assert (unknown.code, "no entity" in stderr_text(unknown)) == (1, True)
-    assert len(shell.json("relations", *ola)) == 2
-    for command in (["relations"], ["neighbours", "Tom"], ["who", "Ola's wife"]):
-        assert shell.json(*command, "--believed", "2020-01-01", *ola) == []

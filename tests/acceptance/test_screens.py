@@ -2,12 +2,10 @@
 
 import difflib
 import re
-from datetime import date
-from pathlib import Path
 
 import pytest
 
-from scripts.screens import OTHERS, PAGE, Placeholders, masked, printed
+from scripts.screens import OTHERS, PAGE, masked, printed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(400)]
 
@@ -26,9 +24,3 @@ def test_what_is_printed_fits_into_80_columns() -> None:
     copied = re.compile(r"^\$ |postgresql://|> ")
     lines = [line for screen in screens for line in screen.splitlines() if not copied.search(line)]
     assert [line for line in lines if len(line) > 80] == []
-
-
-@pytest.mark.parametrize("today", [date(2026, 11, 22), date(2026, 11, 25), date(2026, 11, 30)])
-def test_next_week_is_the_same_on_every_day_of_the_week(today: date) -> None:
-    shown = Placeholders(Path("unused"), today).shown("visits Clara (2026-11-23 to\n    2026-11-29)")
-    assert shown == "visits Clara (2026-03-09 to\n    2026-03-15)"

@@ -80,7 +80,8 @@ VARIANTS: Final[Mapping[str, dict[str, Any]]] = {
 }
 """The settings of each; those of `WITHOUT_ENTITIES` run in a process without the functions for entities, too."""
 WITHOUT_ENTITIES: Final = frozenset({"no entities and relations", TURN_ALONE})
-ENTITY_READERS: Final = ("sentence_entities", "value_entities", "value_relations")
+ENTITY_READERS: Final = {"sentence_entities": (), "names_of_value": ((), ())}
+"""Functions of the rules that find entities, with what they give where there are none."""
 NAMES_ASKED: Final = "\nnames: "
 """What a prompt has that asks for names."""
 _TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'mnemolog'"
@@ -234,8 +235,8 @@ def without_entities() -> Iterator[None]:
         patches.enter_context(patch.object(extract_prompt, "_SYSTEM", rules))
         patches.enter_context(patch.object(EntityLinker, "find", find_none))
         patches.enter_context(patch.object(embed, "names_to_embed", lambda *_: {}))
-        for name in ENTITY_READERS:
-            patches.enter_context(patch.object(extract, name, lambda *_, **__: ()))
+        for name, nothing in ENTITY_READERS.items():
+            patches.enter_context(patch.object(extract, name, lambda *_, found=nothing: found))
         yield
 
 

@@ -12,7 +12,7 @@ from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
 from mnemolog.streams.llm.ports import ChatModel
-from mnemolog.streams.llm.resolve_prompt import parse_resolution, resolution_prompt
+from mnemolog.streams.llm.resolve_prompt import parse_resolution, question_prompt
 from mnemolog.streams.offline.model import RuleModel
 from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, user
 from tests.support.builders.questions import number_conflicts
@@ -50,7 +50,7 @@ async def test_every_conflict_is_decided_on_its_own_candidates(model: ChatModel)
     berlin, dog = known_fact(1, "Alice lives in Berlin.", value="Berlin", **city), known_fact(2, "Alice has a dog.")
     munich = fact("Alice lives in Munich.", value="Munich", **city)
     subject = number_conflicts([(munich, (berlin, dog)), (fact("Alice has a cat."), (dog,))], said_at=MONDAY)
-    reply = await model.complete(resolution_prompt(subject))
+    reply = await model.complete(question_prompt(subject))
     verdicts = parse_resolution(reply.text, subject).value
     assert verdicts is not None
     assert [verdict.number for verdict in verdicts] == [1, 2]

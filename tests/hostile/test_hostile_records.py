@@ -210,8 +210,3 @@ def raw_turns(prefix: str, count: int) -> list[HostileRecord]:
     users = [f"{prefix}{number}" for number in range(max(1, count // len(STATEMENTS)))]
     turns = (turn.model_copy(update={"infer": False}) for turn in healthy_turns(prefix, users))
     return [HostileRecord("healthy", turn.scope.key, turn.to_bytes()) for turn in turns]
-
-
-def test_every_kind_of_record_is_drawn() -> None:
-    drawn = HostileRecords(1, PARTITIONS, BYSTANDERS, ["f"], ["s"])
-    assert len({record.kind for record in drawn.draw(600)}) >= 20

@@ -4,7 +4,6 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Callable
 
 import structlog
 
@@ -20,10 +19,9 @@ def check_properties(url: str, chosen: argparse.Namespace) -> int:
             if chosen.property not in (None, one.name):
                 continue
             started = time.monotonic()
-            tell = _progress(one.name, chosen.histories)
             left = range(chosen.histories)
             while left:
-                found = run_property(runner, harness, one, histories=left, seed=chosen.seed, progress=tell)
+                found = run_property(runner, harness, one, histories=left, seed=chosen.seed)
                 left = range(found.history + 1, chosen.histories)
                 if found.error is not None:
                     failed += 1
@@ -31,14 +29,6 @@ def check_properties(url: str, chosen: argparse.Namespace) -> int:
             each = 1000 * (time.monotonic() - started) / chosen.histories
             _say(f"{one.name}: {chosen.histories} histories of seed {chosen.seed}, {each:.0f} ms each")
     return failed
-
-
-def _progress(name: str, histories: int) -> Callable[[int], None]:
-    def tell(tried: int) -> None:
-        if tried and tried % 200 == 0:
-            sys.stderr.write(f"{name}: {tried} of {histories}\n")
-
-    return tell
 
 
 def _say(line: str) -> None:

@@ -16,7 +16,7 @@ from mnemolog.streams.llm.ports import (
     TaskPrompt,
 )
 from tests.properties.sentences import CALLED, NAME, Form, Meaning, form_of, merged, person_of, read, words_of, write
-from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply, name_json, summary_reply
+from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply, summary_reply
 
 JsonObject = Mapping[str, Any]
 Targets = Sequence[tuple[int, Candidate]]
@@ -91,10 +91,10 @@ class PerfectReader:
             case NumberedConflicts() if self.careless and not attempt:
                 return "It is known."
             case NumberedConflicts(doubtful_names=names) as task:
-                texts = {fact["text"] for fact in self.extractions.get(source_id, ())}
+                stated = self.extractions.get(source_id) or chain(*self.extractions.values())  # or it promotes these
+                texts = {fact["text"] for fact in stated}
                 said = list(self._decisions(task, texts, attempt))
-                nobody = [name_json(number, 0) for number, _ in enumerate(names, 1)]
-                return decisions_reply(*said, names=nobody or None)
+                return decisions_reply(*said, names={number: 0 for number, _ in enumerate(names, 1)})
             case SummaryTask(facts=facts):
                 return summary_reply(*((fact.text, [number]) for number, fact in enumerate(facts, 1)))
         raise AssertionError(source_id)
@@ -158,13 +158,14 @@ def decision_on(conflict: NumberedConflict, verdict: Verdict, targets: Targets) 
     labels, fields = [label for label, _ in targets], dict[str, Any]()
     new = meaning_of(conflict.fact)
     if verdict == "MERGE":
-        text = merged_text(conflict, targets)
-        fields = {"text": text, "search_text": f"near {new.key if new else 'other'}: {text}"}
+        fields = {"text": merged_text(conflict, targets)}
     if verdict in ("REPLACE", "RETRACT") and new and _began_that_day(conflict, targets, new.person):
         fields = {"ended_at": f"{conflict.valid_from:%Y-%m-%d}"}
     if verdict == "EXPIRE":
-        end = new.until if new and new.until else conflict.valid_from
-        fields = {"ended_at": max([end, *(known.true_from for _, known in targets)])}
+        said = read(conflict.fact.text)
+        end = said.until if said and said.until else conflict.valid_from
+        begun = max(known.true_from for _, known in targets)
+        fields = {"ended_at": f"{end:%Y-%m-%d}" if end.date() == begun.date() else max(end, begun)}
     return decision_json(conflict.number, verdict, *labels, **fields)
 
 

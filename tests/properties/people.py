@@ -74,11 +74,6 @@ class Told:
         return self.step.said[0].subject or ""
 
     @property
-    def states(self) -> bool:
-        """Whether a turn says that something holds: what ends is said in passing of somebody, and states no tie."""
-        return isinstance(self.step, Turn) and self.step.said[0].meaning.holds
-
-    @property
     def pair(self) -> set[str]:
         """Two of whom somebody said that they may be one, or are two: nobody is to be asked about them again."""
         match self.step:
@@ -306,7 +301,7 @@ class People:
                 fitting += [one, one] if is_doubtful else [one]
         return fitting
 
-    def given_names(self, words: str, whose: str | None) -> tuple[str, ...]:
+    def given_names(self, words: str, whose: str | None, *, is_promoted: bool) -> tuple[str, ...]:
         """The names that words give whom they mean: a name stays whose it is, unless it is of somebody new."""
         tie, proper = words_of(words)
         names = self.shown_names()
@@ -314,7 +309,8 @@ class People:
         is_free = whose is None or not (proper in {*has, NAME} or holders_of(proper, names))
         given = [proper] if proper and is_free else []
         texts = {one.text for one in names.get(whose or "", ())}  # each wording of a tie is a name of its own
-        return (*given, *([words] if tie and words not in texts else []))
+        wording = tie if is_promoted else words
+        return (*given, *([wording] if tie and wording not in texts else []))
 
     def proposal(self, words: str, whose: str | None) -> tuple[str, str] | None:
         """Somebody without a name who is what the words say, and may be the one whom they mean."""
@@ -380,7 +376,7 @@ class People:
             mine = [episode for episode in open_now if episode.topic[0] == head]
             one.texts = sorted(told.said.text for episode in mine for told in episode.told)
             one.unresolved = {text for pair in combinations(mine, 2) for text in _question(*pair)}
-            ties = ((words_of(told.words)[0], told.name) for told in self.facts_of(head) if told.states)
+            ties = ((words_of(told.words)[0], told.name) for told in self.facts_of(head))
             one.ties = {(TIES[tie], name) for tie, name in ties if tie}
             one.names.add(one.name)
             one.summary = self._summary_of(head, {told.source for episode in mine for told in episode.told})
@@ -412,21 +408,17 @@ def holders_of(key: str, known: Mapping[str, Sequence[Name]]) -> list[str]:
     return [one for one, names in known.items() if key and key in {name.key for name in names}]
 
 
-def people_after(steps: Iterable[Step]) -> People:
-    """Who is who after steps in the order of their arrival."""
+def people_after(steps: Iterable[Step], *, of_run: bool = False) -> People:
+    """Who is who after steps in the order of their arrival, for the user or in the run."""
     told: list[Told] = []
+    run: list[Told] = []
     for step in steps:
-        one = Told(step)
         if isinstance(step, Turn):
-            before = People(told)
-            words = step.said[0].subject or ""
-            meant = before.meant(words)
-            one.whose = before.bearer(words, meant) if meant else step.name
-            one.gives = () if meant == USER else before.given_names(words, meant)
-            one.proposed = before.proposal(words, meant)
-            same = before.one_with(meant) if meant in before.heads else set()
-            one.beside = frozenset(name for name, whose in before.about.items() if whose in same)
-        elif step.kind == "undo":
+            place = run if step.in_run else told
+            place.append(_said(step, People(place)))
+            continue
+        one = Told(step)
+        if step.kind == "undo":
             (target,) = (other for other in told if other.name == step.of)
             target.holds = is_held = False
             while isinstance(target.step, Order) and target.step.kind == "undo":
@@ -434,5 +426,34 @@ def people_after(steps: Iterable[Step]) -> People:
                 target.holds = is_held
         elif step.kind in ("delete", "forget"):
             one.deletes = People(told).versions_since(step.facts)
+        elif step.kind == "promote":
+            _promote(People(run), told, step)
         told.append(one)
-    return People(told)
+    return People(run if of_run else told)
+
+
+def _said(turn: Turn, before: People, called: str = "", meant: str | None = None) -> Told:
+    """What a turn tells of whom its words mean, or the words by which somebody is `called` elsewhere."""
+    one, words = Told(turn), turn.said[0].subject or ""
+    meant = meant or before.meant(called or words)
+    one.whose = before.bearer(words, meant) if meant else turn.name
+    one.gives = () if meant == USER else before.given_names(words, meant, is_promoted=bool(called))
+    one.proposed = before.proposal(words, meant)
+    same = before.one_with(meant) if meant in before.heads else set()
+    one.beside = frozenset(name for name, whose in before.about.items() if whose in same)
+    return one
+
+
+def _promote(run: People, told: list[Told], order: Order) -> None:
+    """What holds in the run is said to the user too, of whom all names mean that somebody has in the run."""
+    here: dict[str, str] = {}
+    for one in run.told:
+        assert isinstance(one.step, Turn)
+        if one.name in run.open_facts():
+            head = run.heads[one.whose]
+            names = run.known().get(head, ())
+            parts = (next((name.key for name in names if name.is_tie == is_tie), "") for is_tie in (True, False))
+            turn = replace(one.step, in_run=False, arrives=order.arrives)
+            said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, here.get(head))
+            told.append(said)
+            here[head] = said.whose

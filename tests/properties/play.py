@@ -1,6 +1,6 @@
 """Plays a history through the real stages, and compares what every reader shows with what the oracle says."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -112,7 +112,7 @@ class Player:
     async def _say(self, step: Turn) -> None:
         reader = self._harness.models.reader
         assert isinstance(reader, PerfectReader)
-        reader.extractions[step.name] = [_extraction(one) for one in step.said]
+        reader.extractions[step.name] = [_extraction(one, step.at) for one in step.said]
         scope = self._owner.scope.model_copy(update={"run_id": RUN if step.in_run else None})
         turn = TurnRecord(
             turn_id=step.name,
@@ -184,13 +184,13 @@ class Player:
             AS_OF, [at for _, at, _ in asked], [at for _, _, at in asked], self._owner.scope.user_id
         )
         for place, (truth, believed, true_at) in enumerate(asked, 1):
-            found, expected = (
-                _claims((text, subject) for at, text, subject in rows if at == place),
-                truth.claims(true_at),
-            )
+            shown = [(text, subject) for at, text, subject in rows if at == place]
+            found, expected = _claims(shown), truth.claims(true_at)
             asked_for = f"believed {believed:%m-%d %H:%M}, true {true_at:%m-%d %H:%M}"
             if fault := _differ(asked_for, found, expected, with_details=False):
                 yield fault
+            if not any(one.human for one in truth.statements):  # beside a human's word stand facts of its words
+                yield _twice(asked_for, shown)
         truth = truths[-1]
         expected = claims_of(truth.open())
         async with self._harness.pool.connection() as conn:
@@ -231,18 +231,15 @@ class Player:
         return _differ("context", shown & lasting | shown - {one.topic for one in truth.open()}, lasting)
 
     async def _history_fault(self, conn: Any, truth: Truth, listed: Sequence[Any]) -> str | None:
-        """The history of a fact names each turn and command that told it."""
+        """The histories of the facts of a value name each turn that told it."""
         turns = {one.name for one in self._history.steps if isinstance(one, Turn)}
-        for one in listed[:1]:
-            said = holding(one)
-            known = truth.current(said.topic) if said else None
-            named = {event.source_id for event in (await history(conn, "default", one.fact_id)).events}
-            if (
-                known
-                and known.topic not in self._in_doubt()
-                and (missing := {told.source for told in known.told if told.source in turns} - named)
-            ):
-                return f"the history of {one.text!r} lacks {sorted(missing)}"
+        facts_of = [(one, said.topic) for one in listed if (said := holding(one))]
+        for topic in [topic for _, topic in facts_of][:1]:
+            known, named = truth.current(topic), set[str]()
+            for fact_id in [one.fact_id for one, of in facts_of if of == topic]:
+                named |= {event.source_id for event in (await history(conn, "default", fact_id)).events}
+            if known and (missing := {told.source for told in known.told if told.source in turns} - named):
+                return f"the history of {' '.join(topic)} lacks {sorted(missing)}"
         return None
 
     async def _report_fault(self, conn: Any, truth: Truth) -> str | None:
@@ -255,8 +252,12 @@ class Player:
             if sum(one.rejected for one in counted) < rejected:
                 return f"quality: fewer than {rejected} overwrites were rejected"
         changes = (await diff(conn, self._exact, since, until, axis="true")).in_order
-        named = {said.topic for _, one in changes if one.fact_id and (said := read(one.text or "")) and said.holds}
-        return _differ("diff", named & truth.taken_back(), set())
+        told = [(kind, said) for kind, one in changes if one.fact_id and (said := holding(one))]
+        if fault := _differ("diff", {one.topic for _, one in told} & truth.taken_back(), set()):
+            return fault
+        whole = {claim for one in truth.episodes() for claim in claims_of([one])}
+        new = {claim for kind, one in told if kind == "replaced" for claim in claims_of([one])}
+        return _differ("diff", {claim for claim in new if claim[:3] not in self._in_doubt()} - whole, set())
 
     async def _profile_faults(self, conn: Any, truth: Truth) -> Any:
         """What the profile of the present and the published one show that is not so now, or was not so then."""
@@ -300,7 +301,7 @@ def _asked_times(truths: list[Truth], *, is_one_fact: bool) -> Iterator[tuple[Tr
     """Each state of knowledge, about its own time and two others at which something began, ended or was said."""
     times = sorted({one.now for one in truths} | {
         at for one in truths[-1].episodes() for at in (one.begins, one.last) if at
-    })  # fmt: skip
+    } | {one.at for one in truths[-1].statements})  # fmt: skip
     for place, truth in enumerate(truths):
         believed = truth.now + timedelta(seconds=1)
         if is_one_fact:  # a value said on two days is one fact: only the end is known
@@ -325,14 +326,22 @@ def _listed(claims: set[Any]) -> list[str]:
     return sorted(one if isinstance(one, str) else " ".join(map(str, one)) for one in claims)
 
 
-def _claims(facts: Iterator[tuple[str, str | None]]) -> set[Claim]:
+def _twice(reader: str, shown: Sequence[tuple[str, str | None]]) -> str | None:
+    """What holds and is shown in two facts of the same words."""
+    twice = {
+        text for text, subject in shown if shown.count((text, subject)) > 1 and (said := read(text)) and said.holds
+    }
+    return f"{reader}: {sorted(twice)} twice" if twice else None
+
+
+def _claims(facts: Iterable[tuple[str, str | None]]) -> set[Claim]:
     said = [read(text, subject) or text for text, subject in facts]
     assert all(isinstance(one, Meaning) for one in said), said
     return claims_of(one for one in said if isinstance(one, Meaning) and one.holds)
 
 
 def holding(fact: Any) -> Meaning | None:
-    meaning = read(fact.text, fact.subject)
+    meaning = read(fact.text or "", getattr(fact, "subject", None))
     return meaning if meaning and meaning.holds else None
 
 
@@ -371,7 +380,7 @@ def _imported(step: Order) -> ImportedFact:
     return fact.model_copy(update={"key": None, "value": None}) if step.said.slotless else fact
 
 
-def _extraction(said: Said) -> dict[str, Any]:
+def _extraction(said: Said, at: datetime) -> dict[str, Any]:
     meaning = said.meaning
     near = "far" if said.far else "near"
     slot: dict[str, Any] = {
@@ -387,7 +396,7 @@ def _extraction(said: Said) -> dict[str, Any]:
         certainty=said.certainty,
         subject=said.subject,
         event_time=meaning.begins,
-        valid_until=meaning.until,
+        valid_until=meaning.until if meaning.until and meaning.until > at else None,
         entities=[{"name": said.subject, "type": "person", "role": "subject"}] if said.subject in NAMED else [],
         action_hint="update" if meaning.begins and meaning.holds else HINTS.get(meaning.form, "retract"),
         **({} if said.slotless else slot),

@@ -18,9 +18,8 @@ from mnemolog.schemas.command import (
     RenameEntity,
     SplitEntity,
     SummariseEntity,
-    Undo,
 )
-from mnemolog.schemas.entity_events import EntityRegistered, EntitySplit, MergeProposed
+from mnemolog.schemas.entity_events import EntitySplit, FactLinked, MergeProposed
 from mnemolog.schemas.scope import Scope
 from tests.properties.harness import Harness
 from tests.properties.people import USER, Seen, people_after
@@ -29,10 +28,10 @@ from tests.properties.steps import Order, Step, Turn
 from tests.properties.told_people import drawn_people
 
 IDENTITY = ("merge", "split", "forget", "confirm", "undo")
-PROPOSED = "SELECT merged, into_id FROM merge_proposals WHERE is_pending AND user_id = %s"
+PROPOSED = "SELECT merged, into_id FROM merge_proposals WHERE is_pending AND user_id = %s AND run_id = ''"
 NAMED = """
 SELECT l.current_id, l.fact_id FROM fact_entities l JOIN facts f USING (fact_id)
-WHERE f.user_id = %s AND l.role = 'subject'
+WHERE f.user_id = %s AND f.run_id = '' AND l.role = 'subject'
 """
 
 
@@ -59,8 +58,8 @@ class PeoplePlayer(Player):
     async def _payload(self, step: Order) -> CommandPayload:  # noqa: PLR0911 -- a command a line
         fact_ids = tuple(self._fact_of(turn) for turn in step.facts)
         match step.kind:
-            case "undo":
-                return Undo(source_id=step.of)
+            case "undo" | "promote":
+                return await super()._payload(step)
             case "delete":
                 return Delete(fact_ids=fact_ids)
             case "confirm" | "reject":
@@ -87,16 +86,23 @@ class PeoplePlayer(Player):
                 yield from (*commit.events, *commit.entity_events)
 
     def _fact_of(self, turn: str) -> UUID:
-        (fact_id,) = [event.new_fact.fact_id for event in self._events(turn) if getattr(event, "new_fact", None)]
-        assert isinstance(fact_id, UUID)
-        return fact_id
+        """The fact that a turn told, for the user where it was promoted."""
+        events = [event for commit in self._owner.commits for event in commit.events if event.new_fact]
+        own = [one for one in self._events(turn) if getattr(one, "new_fact", None)]
+        promoted = [one for one in events if one.promoted_from and one.promoted_from.source_id == turn]
+        (event,) = promoted or own
+        assert event.new_fact
+        return event.new_fact.fact_id
 
     def _entity(self, who: str) -> UUID:
         for event in self._events(who):
-            if isinstance(event, EntityRegistered) and event.aliases[0].kind != "user":
-                return event.entity_id
             if isinstance(event, EntitySplit):
                 return event.new_id
+        fact_id = self._fact_of(who)
+        for commit in self._owner.commits:
+            for event in commit.entity_events:
+                if isinstance(event, FactLinked) and event.fact_id == fact_id:
+                    return next(link.entity_id for link in event.links if link.role == "subject")
         raise AssertionError(self._told(f"{who} has brought nobody"))
 
     def _proposal(self, turn: str | None) -> UUID:

@@ -73,11 +73,9 @@ def run_property(
     *,
     histories: range,
     seed: int = 0,
-    progress: Callable[[int], None] = lambda _: None,
 ) -> Found:
     """Try the histories of these numbers of a seed, until one is wrong."""
     for number in histories:
-        progress(number)
         try:
             runner.run(tested.check(harness, Random(f"{seed}/{number}")))
         except AssertionError as error:

@@ -1,16 +1,13 @@
 """The table of former faults, without a search."""
 
 from tests.properties.faults import FAULTS
-from tests.properties.faults.table import Search, table_with
+from tests.properties.faults.table import table_with
+from tests.properties.runs import Found
 
 
 def test_the_rows_of_some_faults_stand_in_order_and_those_of_others_stay() -> None:
-    first, second, third = (Search(fault, "people", 7, "", 1.0) for fault in FAULTS[:3])
-    before = table_with("", [third, second])
-    found_sooner = Search(second.fault, "facts", 2, "", 1.0)
-    *_, one, other, last = table_with(before, [found_sooner, first]).splitlines()
-    assert (one, other, last) == (first.row, found_sooner.row, third.row)
-
-
-def test_a_fault_that_is_not_found_says_so() -> None:
-    assert table_with("", [Search(FAULTS[0], None, 2000, "", 1.0)]).endswith(f"| {FAULTS[0].what} | none | 2000 |")
+    first, second, third = [fault.what for fault in FAULTS if fault.found_by == "facts"][:3]
+    before = table_with("", {third: Found(6, AssertionError()), second: Found(6, AssertionError())})
+    table = table_with(before, {second: Found(1, AssertionError()), first: Found(2000)})
+    rows = [f"| {first} | none | 2000 |", f"| {second} | facts | 2 |", f"| {third} | facts | 7 |"]
+    assert table.splitlines()[2:] == rows

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import Final
+from typing import Final, Literal
 
 from tests.properties.people import USER, People, Told, holders_of, key_of, people_after
 from tests.properties.sentences import NAME, SLOTS, TIES, Form, Meaning
@@ -33,13 +33,17 @@ THEMES: Final[tuple[tuple[Kind | None, ...], ...]] = (
     (None, None, "forget", "merge", "delete", "undo"),
 )
 """What happens in a history; None is a turn."""
-SCENES: Final[tuple[tuple[Kind | None, ...], ...]] = (
+RUN: Final = "run"
+SCENES: Final[tuple[tuple[Kind | Literal["run"] | None, ...], ...]] = (
     (None, None, None, "reject", "undo", None, None),
     (None, None, "split", "merge", "undo", None),
     (None, None, "merge", "forget", None, None),
     (None, None, "forget", "undo", "merge", "undo", None, None),
+    (RUN, RUN, "promote", None, None, "merge"),
+    (None, None, RUN, RUN, "promote", None, "split", None),
+    (None, RUN, RUN, RUN, "promote", "reject", None),
 )
-"""What happens one after the other in some histories."""
+"""What happens one after the other in some histories; RUN is a turn of a run."""
 
 
 def drawn_people(random: Random) -> History:
@@ -54,13 +58,17 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: C901, PLR0
     """Whether there is whom, or what, a step is about."""
     people = people_after(before)
     if isinstance(step, Turn):
-        return _may_say(people, step.said[0])
+        return _may_say(people_after(before, of_run=True) if step.in_run else people, step.said[0])
     known = {*people.known()} - people.unclear()
     facts = {one.name for one in people.told} if step.kind == "split" else _facts(people, step)
     named = {one for one in (step.who, step.other) if one} if step.kind not in ("confirm", "reject") else set()
     if step.called == NAME or not (named <= known and facts.issuperset(step.facts)):
         return False
     match step.kind:
+        case "promote":
+            run, known_values = people_after(before, of_run=True), {one.topic[1:] for one in people.episodes()}
+            told = [one.topic[1:] for one in run.episodes() if one.ends is None]
+            return known_values.isdisjoint(told) and len({key for key, _ in told}) == len(told)
         case "undo":
             return any(one.name == step.of for one in people.told if one.holds)
         case "confirm" | "reject":
@@ -115,7 +123,9 @@ class _Teller:
         self._ties = random.sample(sorted(TIES), random.choice([0, 1, 1, 1, 2]))
         self._scene = list(random.choice(SCENES)) if random.random() < 0.3 else []
         self._kinds = tuple(self._scene) or random.choice(THEMES)
-        self._slots = random.sample(SLOTS[:3], 3 if "forget" in self._kinds else random.choice([1, 1, 2]))
+        self._slots = random.sample(
+            SLOTS[:3], 3 if {"forget", "promote"} & {*self._kinds} else random.choice([1, 1, 2])
+        )
         self.steps: list[Step] = []
 
     def step(self) -> None:
@@ -126,7 +136,11 @@ class _Teller:
             kind = self._scene.pop(0)
         elif self._random.random() < 0.6:
             kind = "undo" if decided and "undo" in self._kinds else "reject" if people.pending() else kind
-        step = self._turn(people) if kind is None else self._order(kind, people)
+        if kind == RUN:
+            turn = self._turn(people_after(self.steps, of_run=True))
+            step: Step | None = replace(turn, in_run=True) if turn and turn.said[0].meaning.holds else None
+        else:
+            step = self._turn(people) if kind is None else self._order(kind, people)
         if step is not None and is_possible(self.steps, step):
             self.steps.append(step)
 
@@ -170,6 +184,8 @@ class _Teller:
                 undoable = [one for one in undoable if isinstance(one.step, Order) and one.step.kind != "merge"]
             decided = [one for one in undoable if self._was_decided_on(one, people)]
             return replace(order, of=self._random.choice(decided or undoable).name) if undoable else None
+        if kind == "promote":
+            return order
         if kind in ("confirm", "reject"):
             pending = sorted(people.pending().items())
             if not pending:
@@ -230,7 +246,10 @@ class _Teller:
             first = by_name[first.step.of or ""]
         later = people.told[people.told.index(told) + 1 :]
         undone = {one.step.of for one in later if isinstance(one.step, Order) and one.step.kind == "undo"}
-        if not told.holds or told.name in undone:
+        is_promoted = isinstance(told.step, Turn) and told.step.at < told.step.arrives
+        if not told.holds or told.name in undone or is_promoted:
+            return False
+        if isinstance(first.step, Order) and first.step.kind == "promote":
             return False
         if isinstance(first.step, Order) and (first.step.kind == "split" or not first.step.facts):
             return True

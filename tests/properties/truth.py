@@ -193,6 +193,9 @@ class Truth:
             new.state, new.concerns = "held", [*(one for one, _ in ended), *new.rivals]
             new.waits_for_human = any(is_human for _, is_human in ended)
             return
+        adds = any(how == "more" for _, how in effects(new, self.episodes(new)))
+        if new.said.slotless and adds:
+            return  # what has no key repeats no value
         for pending in self.held():
             if new.at > pending.at and not pending.human and self._is_denied_by(pending, new):
                 pending.state = "void"
@@ -234,7 +237,8 @@ class Truth:
         doubt = new.said.certainty != "explicit"
         risky = known.meaning.slot.category in HIGH_RISK
         denial = how == "never" and known.begins <= new.at
-        return known.human or (risky and (doubt or (denial and known.certain))) or (doubt and known.certain)
+        ends = how != "more"
+        return known.human or (risky and (doubt or (denial and known.certain))) or (ends and doubt and known.certain)
 
     def _order(self, order: Order) -> None:  # noqa: C901, PLR0912 -- one case a command
         known = self.current(order.topic)
@@ -333,8 +337,8 @@ def _tell(new: Statement, episodes: list[Episode], has_denied: bool) -> list[Sta
         return [one for known in never for one in known.told]
     if new.state != "denies":
         for known, how in effects(new, episodes):
-            end = new.meaning.until if how == "until" else None if how == "more" else new.begins
-            if end is not None and (known.ends is None or end < known.ends):
+            end = max(new.meaning.until or new.begins, new.begins) if how == "until" else new.begins
+            if how != "more" and (known.ends is None or end < known.ends):
                 known.ends = end
         if new.meaning.holds and new.state != "deleted":
             _hold(new, episodes)

@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 
 from mnemolog.schemas.entities import EntityType
-from mnemolog.streams.entities.names import SpokenName, read_name
-from mnemolog.streams.entities.resolver import has_meaning, same_numbers
+from mnemolog.streams.entities.names import SpokenName, read_name, same_numbers
+from mnemolog.streams.entities.resolver import has_meaning
 from mnemolog.streams.llm.factory import build_embedder
 from mnemolog.streams.llm.ports import Embedder
 from mnemolog.streams.settings import StreamsSettings

@@ -19,7 +19,7 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.evidence import Evidence
 from mnemolog.streams.llm.ports import ExtractionTask
-from mnemolog.streams.llm.reply_checks import DecisionClaim, doubts
+from mnemolog.streams.llm.reply_checks import ParsedDecision, doubts
 from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, user
 from tests.support.builders.questions import number_conflicts
 from tests.support.cases import labelled_pairs, reply_cases
@@ -96,15 +96,17 @@ def fact_task(row: dict[str, Any]) -> ExtractionTask:
 def fact_checks(row: dict[str, Any]) -> frozenset[str]:
     fields = {name: row.get(name) for name in ("key", "value", "subject")}
     fields |= {name: datetime.fromisoformat(row[name]) for name in ("event_time", "valid_until") if name in row}
-    found = Evidence.of(fact_task(row)).faults(row["text"], row.get("excerpt", row["said"]), **fields)
-    return frozenset(fault.check for fault in found)
+    evidence, excerpt = Evidence(fact_task(row)), row.get("excerpt", row["said"])
+    if not evidence.messages_of(row["text"], excerpt):
+        return frozenset({"excerpt"})
+    return frozenset(fault.check for fault in evidence.support(row["text"], excerpt, **fields)[1])
 
 
 def _decision(table: str, kind: str, known: str, new: str, merged: str, *, honest: bool) -> Judged:
     action: Verdict = "MERGE" if merged else "KEEP"
     subject = number_conflicts([(fact(new), (known_fact(1, known),))], said_at=MONDAY)
-    claim = DecisionClaim(subject.conflicts[0], action, ((1, known_fact(1, known)),), merged, None)
-    checks = frozenset(doubt.check for doubt in doubts(claim, ()))
+    claim = ParsedDecision(number=1, verdict=action, targets=(1,), text=merged)
+    checks = frozenset(doubts(claim, subject.conflicts[0], ()))
     return Judged(table, kind, honest, f"{known} / {new} -> {merged or action}", checks)
 
 

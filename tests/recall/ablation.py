@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
-from mnemolog.client.search import joined_words, mean_vector
-from mnemolog.client.search_arguments import RERANKED
+from mnemolog.client.search import RERANKED, joined_words, mean_vector
 from mnemolog.client.search_models import SearchModels
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import search

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mnemolog.client.search_arguments import Include
+from mnemolog.client.search import Include
 from mnemolog.projections.search.search import SearchOptions
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME
 from mnemolog.streams.runtime.effective_settings import search_floor

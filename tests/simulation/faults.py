@@ -164,7 +164,7 @@ def abandoned_calls() -> Patches:
         init(self, run, **(more | {"run_alone": None, "isolate_on": ()}))
 
     async def without_end(self: CallRetrier, attempt: Callable[[], Awaitable[Any]], **more: Any) -> Any:
-        if self._endpoint._name != "embed":
+        if self.name != "embed":
             return await call(self, attempt, **more)
         while isinstance(outcome := await attempt(), CallFailure):  # noqa: ASYNC110 -- no event
             await asyncio.sleep(1.0)  # the server may come back
@@ -195,16 +195,16 @@ def brownout_strikes() -> Patches:
     original = CallRetrier.call
 
     async def call(self: CallRetrier, attempt: Callable[[], Awaitable[Any]], **more: Any) -> Any:
-        if self._endpoint._name != "chat":
+        if self.name != "chat":
             return await original(self, attempt, **more)
         strikes = failures = 0
         while True:
-            outcome, others = await self._run(attempt, repeats=failures > 0, apart=False)
+            outcome, before = await self._run(attempt, repeats=failures > 0, apart=False)
             if not isinstance(outcome, CallFailure):
                 return outcome
             failures += 1
-            await self._endpoint.probe_unless(others)
-            strikes += others.successes > 0
+            await self.probe_unless_others_succeed(before)
+            strikes += self.outcomes[0] > before[0]
             if strikes >= OLD_STRIKES:
                 raise PromptRefusedError(outcome.code, outcome.detail)
             await asyncio.sleep(self._growing_delay(1 if outcome.kind == "refused" else failures, outcome))

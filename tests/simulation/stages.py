@@ -298,10 +298,7 @@ class _NoEntities:
     async def add(self, turn: MatchedFacts, *_: object) -> MatchedFacts:
         return turn
 
-    async def events_of_turn(self, *_: object) -> tuple[()]:
-        return ()
-
-    async def events_of_command(self, *_: object) -> tuple[()]:
+    async def events_of(self, *_: object) -> tuple[()]:
         return ()
 
 

@@ -31,7 +31,12 @@ class Overwrite:
 
 def overwrites(log: Sequence[Event]) -> dict[str, Overwrite]:
     """Every overwrite by the id of its event."""
-    undone = _undone(log)
+    gone: set[str] = set()
+    for event in log:
+        if event["event"] == "decision_undone":
+            gone.add(event["undone"])
+            gone.discard(event.get("reinstated") or "")
+    undone = gone
     return {one["event_id"]: _judged(one, log, undone) for one in log if _is_overwrite(one)}
 
 
@@ -71,15 +76,6 @@ def _is_overwrite(event: Event) -> bool:
     if event["event"] == "conflict_resolved":
         return event["action"] == "keep_old" or bool(event["action"] != "keep_both" and event["targets"])
     return event["event"] in (*DIRECT, "fact_pending")
-
-
-def _undone(log: Sequence[Event]) -> set[str]:
-    gone: set[str] = set()
-    for event in log:
-        if event["event"] == "decision_undone":
-            gone.add(event["undone"])
-            gone.discard(event.get("reinstated") or "")
-    return gone
 
 
 def _judged(event: Event, log: Sequence[Event], undone: set[str]) -> Overwrite:

@@ -5,11 +5,7 @@
 CREATE TABLE turn_journal (
     owner text NOT NULL,
     source_id text NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     topic text NOT NULL,
     partition integer NOT NULL,
     log_offset bigint NOT NULL,
@@ -88,11 +84,7 @@ COMMENT ON TABLE limit_reservations IS
 -- indexes on the new tables.
 
 CREATE TABLE indexed_scopes (
-    tenant text NOT NULL,
-    user_id text NOT NULL,
-    agent_id text NOT NULL,
-    app_id text NOT NULL,
-    run_id text NOT NULL,
+    {{scope_columns}},
     model text NOT NULL,
     dimensions integer NOT NULL CHECK (dimensions > 0),
     PRIMARY KEY (tenant, user_id, agent_id, app_id, run_id)

@@ -14,11 +14,7 @@ CREATE TABLE commits (
     owner text NOT NULL,
     source_id text NOT NULL,
     source_kind text NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     outcome text NOT NULL CHECK (outcome IN ('facts', 'no_facts', 'rejected', 'failed', 'done')),
     reason text,
     detail text NOT NULL DEFAULT '',
@@ -68,11 +64,7 @@ CREATE TABLE memory_events (
     ordinal integer NOT NULL,
     owner text NOT NULL,
     source_id text NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     event text NOT NULL,
     fact_id uuid,
     targets uuid [] NOT NULL DEFAULT '{}',
@@ -93,27 +85,15 @@ CREATE INDEX memory_events_changes ON memory_events (
     tenant, user_id, agent_id, app_id, run_id, decided_at, log_offset, ordinal
 )
 WHERE event IN (
-    'facts_merged',
-    'fact_replaced',
-    'fact_contradicted',
-    'fact_retracted',
-    'fact_expired',
-    'fact_corrected',
-    'pending_confirmed',
-    'conflict_resolved'
+    'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired', 'fact_corrected',
+    'pending_confirmed', 'conflict_resolved'
 );
 CREATE INDEX memory_events_fact ON memory_events (fact_id);
 CREATE INDEX memory_events_model ON memory_events (tenant, model, decided_at) WHERE model IS NOT NULL;
 CREATE INDEX memory_events_overwrites ON memory_events (decided_at)
 WHERE event IN (
-    'facts_merged',
-    'fact_replaced',
-    'fact_contradicted',
-    'fact_retracted',
-    'fact_expired',
-    'fact_corrected',
-    'fact_pending',
-    'conflict_resolved'
+    'facts_merged', 'fact_replaced', 'fact_contradicted', 'fact_retracted', 'fact_expired', 'fact_corrected',
+    'fact_pending', 'conflict_resolved'
 );
 CREATE INDEX memory_events_promoted ON memory_events (promoted_from) WHERE promoted_from IS NOT NULL;
 CREATE INDEX memory_events_scope ON memory_events (tenant, user_id, agent_id, app_id, run_id, decided_at);
@@ -156,11 +136,7 @@ COMMENT ON TABLE rejections IS
 CREATE TABLE facts (
     fact_id uuid PRIMARY KEY,
     owner text NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     text text NOT NULL,
     search_text text NOT NULL,
     key text,
@@ -286,11 +262,7 @@ COMMENT ON TABLE fact_relations IS
 CREATE TABLE pending_confirmations (
     fact_id uuid PRIMARY KEY,
     owner text NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     event_id uuid NOT NULL,
     targets uuid [] NOT NULL,
     action text NOT NULL CHECK (action IN ('merge', 'replace', 'contradict', 'retract', 'expire')),
@@ -319,11 +291,7 @@ COMMENT ON TABLE undone IS 'Events that are not in effect: taken back, and not r
 -- Scopes: their versions, profiles and policies.
 
 CREATE TABLE scopes (
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     owner text NOT NULL,
     version bigint NOT NULL CHECK (version > 0),
     facts bigint NOT NULL DEFAULT 0,
@@ -339,11 +307,7 @@ COMMENT ON TABLE scopes IS
 'pending; and its first speakers, at most 8, in the order of the log.';
 
 CREATE TABLE profiles (
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     owner text NOT NULL,
     identity jsonb NOT NULL,
     hard_preferences jsonb NOT NULL,
@@ -364,11 +328,7 @@ COMMENT ON TABLE profiles IS
 'who reads it filters by valid_until, and by at for what begins later.';
 
 CREATE TABLE policies (
-    tenant text NOT NULL,
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     policy jsonb NOT NULL,
     event_id uuid NOT NULL,
     since timestamptz NOT NULL,
@@ -390,11 +350,7 @@ COMMENT ON TABLE tenant_facts IS
 'How many facts of a tenant, active or pending, the commits of a partition have added, less those that they ended.';
 
 CREATE TABLE daily_tokens (
-    tenant text NOT NULL,
-    user_id text NOT NULL,
-    agent_id text NOT NULL,
-    app_id text NOT NULL,
-    run_id text NOT NULL,
+    {{scope_columns}},
     day date NOT NULL,
     partition integer NOT NULL,
     tokens bigint NOT NULL,
@@ -405,11 +361,7 @@ COMMENT ON TABLE daily_tokens IS
 'with neither user nor agent. Each attempt of a turn counts what it paid for.';
 
 CREATE TABLE daily_usage (
-    tenant text NOT NULL,
-    user_id text NOT NULL,
-    agent_id text NOT NULL,
-    app_id text NOT NULL,
-    run_id text NOT NULL,
+    {{scope_columns}},
     day date NOT NULL,
     model text NOT NULL,
     partition integer NOT NULL,
@@ -430,11 +382,7 @@ COMMENT ON TABLE daily_usage IS
 CREATE TABLE entities (
     entity_id uuid PRIMARY KEY,
     owner text NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     name text NOT NULL,
     type text NOT NULL,
     possible_twins uuid [] NOT NULL,
@@ -468,11 +416,7 @@ CREATE TABLE entity_aliases (
     place integer NOT NULL,
     event_id uuid NOT NULL,
     recorded_at timestamptz NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     owner text NOT NULL DEFAULT '',
     source_id text NOT NULL DEFAULT '',
     log_offset bigint NOT NULL DEFAULT 0,
@@ -510,11 +454,7 @@ CREATE TABLE name_vectors (
     event_id uuid NOT NULL,
     model text NOT NULL,
     embedding halfvec NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     PRIMARY KEY (entity_id, key, event_id)
 );
 ALTER TABLE name_vectors ALTER COLUMN embedding SET STORAGE MAIN;
@@ -551,11 +491,7 @@ CREATE TABLE entity_changes (
     ordinal integer NOT NULL,
     owner text NOT NULL,
     source_id text NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     event text NOT NULL,
     entity_ids uuid [] NOT NULL,
     payload jsonb NOT NULL,
@@ -579,11 +515,7 @@ COMMENT ON TABLE entity_changes IS
 CREATE TABLE relationships (
     relation_id uuid PRIMARY KEY,
     owner text NOT NULL,
-    tenant text NOT NULL DEFAULT '',
-    user_id text NOT NULL DEFAULT '',
-    agent_id text NOT NULL DEFAULT '',
-    app_id text NOT NULL DEFAULT '',
-    run_id text NOT NULL DEFAULT '',
+    {{scope_columns}},
     subject_id uuid NOT NULL,
     predicate text NOT NULL,
     object_id uuid NOT NULL,

@@ -24,11 +24,16 @@ RETURN EXISTS (
             facts.fact_id = ANY(taking.targets)
             OR (facts.fact_id = taking.fact_id AND taking.event IN ('fact_retracted', 'pending_rejected', 'conflict_resolved'))
         )
+        AND NOT ( -- a person settled that it was true and ended
+            taking.event IN ('pending_confirmed', 'conflict_resolved')
+            AND facts.believed_from IS NOT NULL
+            AND facts.believed_to IS NULL
+        )
         AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = taking.event_id)
 );
 COMMENT ON FUNCTION is_taken_back IS
 'Whether a command ended a fact, or what it was merged or corrected into: it deleted, replaced, corrected or rejected it, '
-'or settled its conflict against it.';
+'or settled that it never was true.';
 
 CREATE OR REPLACE FUNCTION fact_is_hidden(fact uuid) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(
@@ -210,8 +215,7 @@ WITH first_speaker AS (
             (
                 SELECT scopes.speakers
                 FROM scopes
-                WHERE (scopes.tenant, scopes.user_id, scopes.agent_id, scopes.app_id, scopes.run_id)
-                    = (user_names.tenant, user_names.user_id, user_names.agent_id, user_names.app_id, user_names.run_id)
+                WHERE {{same_scope scopes user_names}}
             ) || user_names.speaker
         ) WITH ORDINALITY AS spoken (speaker, place)
         WHERE lower(spoken.speaker) <> ALL(user_names.user_words)
@@ -231,8 +235,7 @@ known AS (
         AND length(facts.value) BETWEEN 1 AND 100
         AND facts.status IN ('active', 'superseded', 'expired', 'retracted')
         AND facts.believed_to IS NULL
-        AND (facts.tenant, facts.user_id, facts.agent_id, facts.app_id, facts.run_id)
-        = (user_names.tenant, user_names.user_id, user_names.agent_id, user_names.app_id, user_names.run_id)
+        AND {{same_scope facts user_names}}
         AND (
             facts.subject IS NULL
             OR lower(facts.subject) = ANY(user_names.user_words)
@@ -396,17 +399,10 @@ FROM (
                 'fact_id', first.fact_id,
                 'unresolved', first.unresolved
             ) AS entry
-        FROM (
-            VALUES
-            ('identity'),
-            ('hard_preferences'),
-            ('soft_preferences'),
-            ('current_tasks'),
-            ('sensitive_topics'),
-            ('work'),
-            ('relationships'),
-            ('other')
-        ) AS sections (section)
+        FROM unnest(ARRAY[
+            'identity', 'hard_preferences', 'soft_preferences', 'current_tasks', 'sensitive_topics', 'work',
+            'relationships', 'other'
+        ]) AS sections (section)
         CROSS JOIN LATERAL (
             SELECT
                 facts.key, facts.value, facts.text, facts.category, facts.confidence, facts.true_from,
@@ -421,10 +417,7 @@ FROM (
             FROM facts
             WHERE facts.status = 'active'
                 AND facts.believed_from <= profile_of_scope.published_at
-                AND (facts.tenant, facts.user_id, facts.agent_id, facts.app_id, facts.run_id) = (
-                    profile_of_scope.tenant, profile_of_scope.user_id, profile_of_scope.agent_id,
-                    profile_of_scope.app_id, profile_of_scope.run_id
-                )
+                AND {{same_scope facts profile_of_scope}}
                 AND profile_section(facts.category) = sections.section
             ORDER BY
                 facts.confidence DESC,
@@ -458,13 +451,7 @@ CROSS JOIN (
             )
             AND memory_events.decided_at <= profile_of_scope.published_at
             AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = memory_events.event_id)
-            AND (
-                memory_events.tenant, memory_events.user_id, memory_events.agent_id, memory_events.app_id,
-                memory_events.run_id
-            ) = (
-                profile_of_scope.tenant, profile_of_scope.user_id, profile_of_scope.agent_id,
-                profile_of_scope.app_id, profile_of_scope.run_id
-            )
+            AND {{same_scope memory_events profile_of_scope}}
             -- OFFSET 0: the latest are looked at first, until there are ten.
             ORDER BY memory_events.decided_at DESC, memory_events.log_offset DESC, memory_events.ordinal DESC OFFSET 0
         ) AS happened
@@ -539,55 +526,6 @@ RETURN (
 );
 COMMENT ON FUNCTION tenant_turns IS
 'Turns of a tenant that were published in a minute, but those refused for a limit.';
-
-CREATE OR REPLACE FUNCTION used_tokens(
-    of_tenant text,
-    of_user text,
-    of_agent text,
-    of_app text,
-    of_run text,
-    day timestamptz,
-    but_owner text,
-    but_source text
-) RETURNS bigint LANGUAGE sql STABLE
-RETURN (
-    SELECT coalesce(sum(counted.tokens), 0) FROM daily_tokens AS counted
-    WHERE (counted.tenant, counted.user_id, counted.agent_id, counted.app_id, counted.run_id)
-        = (of_tenant, of_user, of_agent, of_app, of_run)
-        AND counted.day = (used_tokens.day AT TIME ZONE 'UTC')::date
-) - (
-    SELECT coalesce(sum(own.input_tokens + own.output_tokens), 0) FROM commits AS own
-    WHERE own.owner = but_owner
-        AND own.source_id = but_source
-        AND own.tenant = of_tenant
-        AND own.user_id || own.agent_id <> ''
-        AND own.published_at >= used_tokens.day
-        AND own.published_at < used_tokens.day + interval '24 hours'
-        AND (
-            own.limit_hit IS NULL
-            OR NOT EXISTS (
-                SELECT FROM commits AS later
-                WHERE later.owner = own.owner
-                    AND later.source_id = own.source_id
-                    AND later.attempt > own.attempt
-            )
-        )
-);
-COMMENT ON FUNCTION used_tokens IS
-'Tokens that the sources of a scope, or of a tenant, used on a day, but the given one.';
-
-CREATE OR REPLACE FUNCTION tenant_tokens(
-    of_tenant text, day timestamptz, but_owner text, but_source text
-) RETURNS bigint LANGUAGE sql STABLE
-RETURN used_tokens(of_tenant, '', '', '', '', tenant_tokens.day, but_owner, but_source) + (
-    SELECT coalesce(sum(reserved.tokens), 0) FROM open_reservations AS reserved
-    WHERE reserved.tenant = of_tenant
-        AND reserved.published_at >= tenant_tokens.day
-        AND reserved.published_at < tenant_tokens.day + interval '24 hours'
-        AND (reserved.owner <> but_owner OR reserved.source_id <> but_source)
-);
-COMMENT ON FUNCTION tenant_tokens IS
-'Tokens that sources of a day used; those of a turn refused for a limit count until it comes again.';
 
 CREATE OR REPLACE FUNCTION paid_tokens(
     of_tenant text, of_user text, of_agent text, of_app text, of_run text, day timestamptz
@@ -739,8 +677,7 @@ CROSS JOIN LATERAL (
                     ) THEN 'the user' ELSE holder.shown_name END
                     FROM entities AS holder
                     WHERE holder.entity_id = holder_of_tie(n.current_key)
-                        AND (holder.tenant, holder.user_id, holder.agent_id, holder.app_id, holder.run_id)
-                        = (n.tenant, n.user_id, n.agent_id, n.app_id, n.run_id)
+                        AND {{same_scope holder n}}
                 )
             END AS name,
             min(n.recorded_at) AS since,
@@ -997,8 +934,7 @@ FROM (
         r.relation_id
     FROM entities AS member
     INNER JOIN relationships AS r
-        ON (member.tenant, member.user_id, member.agent_id, member.app_id, member.run_id)
-        = (r.tenant, r.user_id, r.agent_id, r.app_id, r.run_id)
+        ON {{same_scope member r}}
         AND member.entity_id IN (r.subject_id, r.object_id)
     WHERE member.head_id = related_entities.to_entity
     ORDER BY r.recorded_at DESC, r.ordinal DESC, r.relation_id

@@ -9,8 +9,6 @@ from tests.support.databases import database_name, fresh_database
 from tests.support.harnesses.pipeline_harness import PipelineHarness
 from tests.support.harnesses.worker_harness import worker_settings
 
-pytest.register_assert_rewrite("tests.support.cases.event_cases")
-
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def harness(bootstrap: str, postgres_admin_url: str, template_database: str) -> AsyncIterator[PipelineHarness]:

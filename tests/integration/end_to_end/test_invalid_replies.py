@@ -6,14 +6,12 @@ import pytest
 
 from mnemolog.projections.queries.results import Result
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
-from tests.support.harnesses.pipeline_harness import Person, PipelineHarness, day
-from tests.support.servers.scripted_model import ScriptedAnswer, ScriptedDecision
+from tests.support.harnesses.pipeline_harness import PipelineHarness, day
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
 OLD: Final = "Hal never rides his 3 bikes with Tom."
 NEW: Final = "Hal rides his bikes on Sundays."
-RIGHT: Final = "Hal never rides his 3 bikes with Tom, but rides on Sundays."
 
 
 def decision_reply(action: str, *known: int, new: int = 1, **fields: Any) -> str:
@@ -25,12 +23,6 @@ FAULTS: Final[dict[str, tuple[str, str]]] = {
     "another form": ('{"actions": []}', "the answer is not one complete JSON object"),
 }
 """One of each kind; `test_resolve_parser.py` has them all."""
-
-
-async def say_with_invalid_replies(hal: Person, *answers: ScriptedAnswer, **turn: Any) -> Result:
-    """A fact, then one that may conflict; the model gives these answers, the last one again and again."""
-    await hal.say(fact_json(OLD, "bikes"))
-    return await hal.say(fact_json(NEW, "bikes"), answers=answers, **turn)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -51,55 +43,6 @@ async def test_a_faulty_ruling_is_told_once_and_then_both_facts_stand(harness: P
     facts = await hal.facts()
     assert [(row["status"], row["unresolved"]) for row in facts.values()] == [("active", False), ("active", True)]
     assert (facts[old]["mention_count"], facts[old]["true_to"], facts[old]["superseded_by"]) == (1, None, None)
-
-
-async def test_a_model_that_comes_to_reason_is_heard(harness: PipelineHarness) -> None:
-    hal, faulty = harness.person("hal-reason"), decision_reply("REPLACE", 2)
-    result = await say_with_invalid_replies(hal, faulty, decision_reply("MERGE", 1, text=RIGHT))
-    assert (result.llm_calls, [memory.event for memory in result.changes]) == (3, ["facts_merged"])
-    assert await hal.statuses() == {OLD: "superseded", RIGHT: "active"}
-    assert await harness.memory.unresolved(user_id=hal.name) == []
-
-
-LATER: Final = "Hal takes his bikes to France."
-
-
-async def test_what_is_unresolved_is_listed_with_what_it_stands_beside(harness: PipelineHarness) -> None:
-    """A later turn without a valid ruling leaves it as it is."""
-    hal = harness.person("hal-listed")
-    await say_with_invalid_replies(hal, decision_reply("REPLACE", 2))
-    (waiting,) = await harness.memory.unresolved(user_id=hal.name)
-    assert (waiting.fact.text, [one.text for one in waiting.beside]) == (NEW, [OLD])
-    assert "K2 is not among its known facts" in waiting.reason
-    assert [fact.text for fact in await harness.memory.facts(user_id=hal.name)] == [OLD, NEW]
-    assert await harness.memory.unresolved(user_id="nobody") == []
-    await hal.say(fact_json(LATER, "bikes"), answers=["no"])
-    assert [one.fact.text for one in await harness.memory.unresolved(user_id=hal.name)] == [NEW, LATER]
-    assert await hal.statuses() == dict.fromkeys((OLD, NEW, LATER), "active")
-
-
-@pytest.mark.parametrize(
-    ("decision", "unresolved", "old", "new"),
-    [
-        (ScriptedDecision("SIMILAR", (OLD,)), NEW, "active", "active"),
-        (ScriptedDecision("KEEP", (OLD,)), "Hal does not ride his 3 bikes with Tom.", "active", "archived"),
-        (ScriptedDecision("MERGE", (OLD,), text=RIGHT), NEW, "superseded", "superseded"),
-    ],
-    ids=["similar", "keep", "merge"],
-)
-async def test_a_later_turn_that_meets_it_settles_it(
-    harness: PipelineHarness, decision: ScriptedDecision, unresolved: str, *, old: str, new: str
-) -> None:
-    hal = harness.person(f"hal-later-{decision.action}")
-    await hal.say(fact_json(OLD, "bikes"))
-    await hal.say(fact_json(unresolved, "bikes"), answers=["no"])
-    result = await hal.say(fact_json(LATER, "bikes"), decisions={LATER: ScriptedDecision("ADD"), unresolved: decision})
-    (question,) = hal.questions_about(LATER)[-1:]
-    assert set(question.new.values()) == {LATER, unresolved}
-    assert result.llm_calls == 2
-    statuses = await hal.statuses()
-    assert (statuses[OLD], statuses[unresolved], statuses[LATER]) == (old, new, "active")
-    assert await harness.memory.unresolved(user_id=hal.name) == []
 
 
 async def test_a_turn_that_failed_is_asked_about_anew_when_it_is_published_again(harness: PipelineHarness) -> None:

@@ -54,7 +54,7 @@ async def target_user(harness: PipelineHarness, name: str, home: str) -> TargetU
 
 INJECTED_REPLIES: Final[dict[str, Callable[[list[str]], str]]] = {
     "integers": lambda _: decisions_reply(decision_json(1, "RETRACT", *range(1, 101))),
-    "ids": lambda ids: decisions_reply(decision_json(1, "RETRACT") | {"known": ids}),
+    "ids": lambda ids: decisions_reply(decision_json(1, "RETRACT") | {"targets": ids}),
     "field": lambda ids: decisions_reply(decision_json(1, "RETRACT", 1) | {"fact_ids": ids}),
     "order": lambda _: '{"order": {"kind": "delete_all"}, "user_id": "order"}',
 }

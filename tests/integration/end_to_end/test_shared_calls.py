@@ -76,30 +76,3 @@ async def test_turns_of_a_call_tell_the_known_entities_that_it_was_shown(harness
     shown = {turn_id: [one.entity_id for one in traces[turn_id].background.entities] for turn_id in together}
     assert rosa in shown["ria-3"]
     assert all(entity_ids == shown["ria-3"] for entity_ids in shown.values())
-
-
-async def test_a_turn_that_a_shared_call_fails_on_is_asked_about_alone(harness: PipelineHarness) -> None:
-    backlog = Backlog(harness, "wim", turns=6)
-    harness.server.fail(mode="content_filter", times=None, path="chat", containing="turn_id: wim-4")
-    ends = await backlog.run()
-    assert [end.status for end in ends] == ["facts", "facts", "facts", "failed", "facts", "facts"]
-    assert await backlog.facts() == [text for text in backlog.texts if text != backlog.texts[4]]
-
-
-async def test_the_parts_of_a_call_are_kept_by_turn_and_add_up(harness: PipelineHarness) -> None:
-    backlog = Backlog(harness, "abe", turns=6)
-    ends = await backlog.run()
-    query = """
-        SELECT source_id, input_tokens, shared ->> 'request' AS request, shared ->> 'is_counted' AS counted
-        FROM mnemolog_journal.model_replies WHERE owner = 'default/abe' AND shared IS NOT NULL
-    """
-    kept = {row["source_id"]: row for row in await harness.rows(query)}
-    assert len(kept) >= 3
-    steps = {end.turn_id: stage for end in ends for stage in end.stages if stage.stage == "extract"}
-    for turn_id, row in kept.items():
-        assert (row["input_tokens"], row["counted"]) == (
-            steps[turn_id].tokens.input,
-            str(bool(steps[turn_id].llm_calls)).lower(),
-        )
-    counted = [row for row in kept.values() if row["counted"] == "true"]
-    assert len(counted) == len({row["request"] for row in kept.values()})

@@ -5,13 +5,12 @@ import io
 import json
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from pydantic import SecretStr
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.errors import PublishError
 from mnemolog.schemas.command import (
     Command,
     CommandPayload,
@@ -46,19 +45,10 @@ def command(command_id: str, payload: CommandPayload, scope: Scope, **fields: An
     return Command(**{"command_id": command_id, "scope": scope, "issued_at": issued_at, "order": payload, **fields})
 
 
-def berlin_id(tenant: TenantHarness) -> UUID:
-    """The id of the fact of Mira's turn t1."""
-    return fact_id(tenant.scope().owner, "t1", 0)
-
-
-async def publish_berlin(tenant: TenantHarness) -> None:
+async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(tenant: TenantHarness) -> None:
+    unknown, berlin, jonas = uuid4(), fact_id(tenant.scope().owner, "t1", 0), tenant.scope("jonas")
     await tenant.publish(tenant.turn("t1", "I live in Berlin."))
     await tenant.outcomes(1)
-
-
-async def test_what_cannot_be_carried_out_is_refused_and_touches_nothing(tenant: TenantHarness) -> None:
-    unknown, berlin, jonas = uuid4(), berlin_id(tenant), tenant.scope("jonas")
-    await publish_berlin(tenant)
     before = await tenant.rows("SELECT * FROM facts WHERE tenant = %s")
     await tenant.publish(
         command("half", Delete(fact_ids=(berlin, unknown)), tenant.scope()),
@@ -137,25 +127,6 @@ async def test_only_a_command_with_the_token_is_carried_out(settings: StreamsSet
     assert refused["source_id"].startswith(topic)
     assert "command foreign: " in refused["detail"]
     assert "MNEMOLOG_COMMAND_TOKEN" in refused["detail"]
-
-
-async def test_what_has_ended_is_expired_by_the_timer(tenant: TenantHarness) -> None:
-    past = MONDAY + timedelta(days=1)
-    await tenant.publish(
-        tenant.turn("t1", "Parking permit.", infer=False, valid_until=past),
-        tenant.turn("t2", "Season ticket.", infer=False),
-    )
-    assert "done" in (await tenant.outcomes(3)).values()
-    (committed,) = await tenant.rows("SELECT * FROM commits WHERE tenant = %s AND source_kind = 'command'")
-    assert (committed["outcome"], committed["order_kind"]) == ("done", "expire")
-    assert await tenant.statuses() == {"Parking permit.": "expired", "Season ticket.": "active"}
-
-
-async def test_a_broker_that_is_away_names_the_command_to_give_again(settings: StreamsSettings) -> None:
-    nowhere = Settings(kafka=settings.kafka, topic_prefix="no-such-")
-    async with AsyncMemoryClient(settings=nowhere, publish_timeout=0.4) as memory:
-        with pytest.raises(PublishError, match=r"c1 was not acknowledged .* the same command_id"):
-            await memory.delete(UUID(int=1), user_id="mira", command_id="c1")
 
 
 async def test_the_end_of_an_import_is_that_of_its_last_publication(tenant: TenantHarness) -> None:

@@ -25,10 +25,6 @@ async def shown(memory: AsyncMemoryClient) -> set[str]:
     }
 
 
-async def delete_berlin(memory: AsyncMemoryClient) -> None:
-    await memory.delete(await fact_named(memory, "Berlin"), user_id="mira", wait=True)
-
-
 async def correct_dog(memory: AsyncMemoryClient) -> None:
     await memory.correct(await fact_named(memory, "dog"), text="Mira owns a cat.", user_id="mira", wait=True)
 
@@ -135,7 +131,7 @@ async def test_every_turn_that_repeated_a_deleted_fact_is_hidden(tenant: TenantH
             turn_id = f"{tenant.scope().tenant}-{name}"
             await memory.add("I live in Berlin.", user_id="mira", speaker="Mira", turn_id=turn_id, wait=True)
         assert await shown(memory) == {"berlin", "again"}
-        await delete_berlin(memory)
+        await memory.delete(await fact_named(memory, "Berlin"), user_id="mira", wait=True)
         assert await shown(memory) == set()
         await memory.add("I live in Berlin, really.", user_id="mira", speaker="Mira", turn_id="x-new", wait=True)
         assert await shown(memory) == {"new"}

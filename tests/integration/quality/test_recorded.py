@@ -1,6 +1,5 @@
 """Recorded dialogues through the pipeline, and whose replies a recording has."""
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -8,59 +7,9 @@ import pytest
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality.model_sources import ReplyNotRecordedError, chosen_models, write_models
 from tests.quality.recorded.runs import run_dialogues
-from tests.quality.recorded.speaker_check import SpeakerFigures, check_speakers
 from tests.quality.runs import pipeline_over
-from tests.recall.dialogues import Dialogues, RecordedTurn, load_dialogues
+from tests.recall.dialogues import load_dialogues
 from tests.support.locomo import locomo_folder
-
-SAID = (("Ana", "I moved to Bern with my husband Karl."), ("Tom", "I adopted a dog."), ("Ana", "I sold my car."))
-TURNS = [
-    RecordedTurn(
-        conversation="talk",
-        session=1,
-        turn_id=f"t{place}",
-        speaker=speaker,
-        text=text,
-        occurred_at=datetime(2026, 1, 5, tzinfo=UTC) + timedelta(minutes=place),
-        image=None,
-    )
-    for place, (speaker, text) in enumerate(SAID)
-]
-# Faults in the tables, by what is wrong with them.
-FAULTS = {
-    "about nobody": "DELETE FROM fact_entities WHERE fact_id = (SELECT fact_id FROM facts WHERE text LIKE '%car%')",
-    "not said": "UPDATE facts SET excerpt = 'I sold my boat.' WHERE text LIKE '%car%'",
-    "about the other": """
-        UPDATE fact_entities SET entity_id = (SELECT entity_id FROM entities WHERE name = 'Tom')
-        WHERE role = 'subject' AND fact_id = (SELECT fact_id FROM facts WHERE text LIKE '%car%')
-    """,
-    "tie to the other": """
-        UPDATE entity_aliases SET key = 'husband of ' || (SELECT entity_id FROM entities WHERE name = 'Tom')
-        WHERE kind = 'tie'
-    """,
-}
-
-
-@pytest.mark.postgres
-async def test_a_fact_is_about_who_said_it_and_each_fault_is_found(database: str) -> None:
-    """The check resolves no names itself. Each fault is put into the tables alone."""
-    found: dict[str, SpeakerFigures] = {}
-    async with pipeline_over(database) as running:
-        await run_dialogues(running, Dialogues(TURNS, [], []), annotated=False, turns=None)
-        for name, fault in ({"none": "SELECT 1"} | FAULTS).items():
-            async with running.pool.connection() as connection, connection.transaction(force_rollback=True):
-                assert (await connection.execute(fault.encode())).rowcount == 1
-                found[name] = await check_speakers(connection, "talk", TURNS, {})
-    assert found["none"].of_speaker == found["none"].facts >= len(SAID)
-    assert found["none"].speakers == 2
-    car, husband = ["t2: Ana: I sold my car."], ["Ana's husband Karl"]
-    assert {name: (one.wrong, one.wrong_ties) for name, one in found.items()} == {
-        "none": ([], []),
-        "about nobody": (car, []),
-        "not said": (car, []),
-        "about the other": (car, []),
-        "tie to the other": ([], husband),
-    }
 
 
 @pytest.mark.postgres

@@ -11,33 +11,24 @@ from mnemolog.projections.stores.entities import EntityStore
 from mnemolog.projections.write import entity_writer, projector
 from mnemolog.schemas.entity_events import EntitySplit
 from mnemolog.schemas.entity_state import CurrentState
+from mnemolog.streams.commands import entities as entities_of_commands
 from mnemolog.streams.commands import handler, status_changes
-from mnemolog.streams.commands.entities import EntityContext
 from mnemolog.streams.entities import resolver
 from mnemolog.streams.entities.resolver import NameContext
-from tests.properties.faults.former import COMMANDS, ENTITIES, NAMESAKES, PatchedPlaces, fault
+from tests.properties.faults.former import PatchedPlaces, fault
 
 
-@fault(
-    "a rejected merge is proposed again when its turn is undone",
-    found_by="people",
-)
+@fault("a rejected merge is proposed again when its turn is undone", found_by="people")
 def rejections_are_forgotten() -> PatchedPlaces:
     return [_changed_query(EntityStore, "decided_pairs", "'merge_rejected', ", "")]
 
 
-@fault(
-    "two whom a person has split are proposed as one",
-    found_by="people",
-)
+@fault("two whom a person has split are proposed as one", found_by="people")
 def splits_are_forgotten() -> PatchedPlaces:
     return [_changed_query(EntityStore, "decided_pairs", ", 'entity_split'", "")]
 
 
-@fault(
-    "what was decided about what an undone split had made stays",
-    found_by="people",
-)
+@fault("what was decided about what an undone split had made stays", found_by="people")
 def undone_splits_leave_their_merges() -> PatchedPlaces:
     def left_out(self: CurrentState, event: Any) -> None:
         self._undone.add(event.event_id)
@@ -47,11 +38,7 @@ def undone_splits_leave_their_merges() -> PatchedPlaces:
     return [(CurrentState, "_leave_out", left_out)]
 
 
-@fault(
-    "a name that only a deleted fact told is shown",
-    f"{ENTITIES}deleted_names.py::test_a_name_goes_with_the_only_fact_that_tells_it",
-    found_by="people",
-)
+@fault("a name that only a deleted fact told is shown", found_by="people")
 def names_outlive_deleted_facts() -> PatchedPlaces:
     async def hide_none(*_: Any) -> list[UUID]:
         return []
@@ -59,11 +46,7 @@ def names_outlive_deleted_facts() -> PatchedPlaces:
     return [(projector, "hide_facts", hide_none)]
 
 
-@fault(
-    "a former version is deleted without those after it, and comes back",
-    f"{COMMANDS}ends_of_targets.py::test_a_former_version_is_deleted_with_each_that_took_its_place",
-    found_by="people",
-)
+@fault("a former version is deleted without those after it, and comes back", found_by="people")
 def former_versions_come_back() -> PatchedPlaces:
     def last_version(fact_id: UUID, facts: Any, former: Any = status_changes._versions_since) -> Any:
         return former(fact_id, facts)[-1:]
@@ -71,20 +54,12 @@ def former_versions_come_back() -> PatchedPlaces:
     return [(status_changes, "_versions_since", last_version)]
 
 
-@fault(
-    "what had ended comes back when somebody is forgotten with their facts",
-    f"{COMMANDS}identity.py::test_what_rested_on_who_is_who_is_looked_at_again",
-    found_by="people",
-)
+@fault("what had ended comes back when somebody is forgotten with their facts", found_by="people")
 def ended_facts_outlive_their_entities() -> PatchedPlaces:
     return [_changed_query(EntityStore, "believed_facts_of_entity", "'superseded', 'retracted', 'expired'", "'undone'")]
 
 
-@fault(
-    "a summary outlives a fact of it that was taken back",
-    "tests/integration/streams/summaries/test_summaries.py::test_a_fact_that_is_taken_back_does_not_live_on_in_a_summary",
-    found_by="people",
-)
+@fault("a summary outlives a fact of it that was taken back", found_by="people")
 def summaries_outlive_their_facts() -> PatchedPlaces:
     def read(file: str) -> Any:
         if file != "summaries":
@@ -103,19 +78,12 @@ def summaries_outlive_their_facts() -> PatchedPlaces:
     return [(entities, "queries", read)]
 
 
-@fault(
-    "an entity stays when the turns that named it are undone",
-    found_by="people",
-)
+@fault("an entity stays when the turns that named it are undone", found_by="people")
 def undone_turns_leave_their_entities() -> PatchedPlaces:
     return [(entity_writer, "_undone_facts", lambda _: [])]
 
 
-@fault(
-    "a name of what was merged into a forgotten entity means that one",
-    f"{ENTITIES}entity_commands.py::test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it",
-    found_by="people",
-)
+@fault("a name of what was merged into a forgotten entity means that one", found_by="people")
 def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
     def is_forgotten(self: CurrentState, entity_id: UUID) -> bool:
         return entity_id in self._forgotten
@@ -123,19 +91,15 @@ def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
     return [(CurrentState, "_is_forgotten", is_forgotten)]
 
 
-@fault(
-    "a command changes an entity of another scope",
-    f"{ENTITIES}entity_commands.py::test_what_cannot_be_done_is_refused_with_its_reason",
-    found_by="people",
-)
+@fault("a command changes an entity of another scope", found_by="people")
 def commands_reach_other_scopes() -> PatchedPlaces:
-    right = EntityContext.fault
+    right = entities_of_commands.entity_fault
 
-    def unscoped(self: EntityContext, entity_id: Any) -> Any:
-        fault = right(self, entity_id)
+    def unscoped(*asked: Any) -> Any:
+        fault = right(*asked)
         return None if fault and fault[0] == "foreign_entity" else fault
 
-    return [(EntityContext, "fault", unscoped)]
+    return [(entities_of_commands, "entity_fault", unscoped)]
 
 
 def _changed_query(store: Any, name: str, was: str, becomes: str) -> tuple[Any, str, Any]:
@@ -144,11 +108,7 @@ def _changed_query(store: Any, name: str, was: str, becomes: str) -> tuple[Any, 
     return store, "QUERIES", {**store.QUERIES, name: SQL(text.replace(was, becomes))}
 
 
-@fault(
-    "a namesake of the user is the user",
-    f"{NAMESAKES}::test_a_friend_of_the_user_is_another_whatever_the_user_is_called",
-    found_by="people",
-)
+@fault("a namesake of the user is the user", found_by="people")
 def namesakes_are_the_user() -> PatchedPlaces:
     right = NameContext.is_user
 
@@ -158,16 +118,12 @@ def namesakes_are_the_user() -> PatchedPlaces:
     return [(NameContext, "is_user", is_user)]
 
 
-@fault("two full first names are of one person", f"{NAMESAKES}::test_names_are_of_these_entities", found_by="people")
+@fault("two full first names are of one person", found_by="people")
 def full_names_do_not_clash() -> PatchedPlaces:
     return [(resolver, "is_other_full_name", lambda *_: False)]
 
 
-@fault(
-    "who is who changes, and ends and values stay",
-    "tests/integration/streams/commands/test_identity.py::test_what_rested_on_who_is_who_is_looked_at_again",
-    found_by="people",
-)
+@fault("who is who changes, and ends and values stay", found_by="people")
 def changed_identities_change_no_facts() -> PatchedPlaces:
     async def unchanged(_command: Any, _changes: Any, made: Any, rules: Any, **_: Any) -> Any:
         return tuple(made), rules

@@ -1,52 +1,54 @@
 """How former faults are put back by hand: each function names what is replaced, and what it was while it was faulty."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from psycopg.sql import SQL
 
 from mnemolog.projections.queries import diff as diff_query
+from mnemolog.projections.queries import facts as profiles
 from mnemolog.projections.queries import quality
 from mnemolog.projections.queries.scope_filter import read_query
 from mnemolog.projections.stores.facts import CandidateFinder, FactStore
 from mnemolog.schemas.base import normalise
-from mnemolog.schemas.facts import ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import ExtractedFact, MatchedFact, Original
 from mnemolog.schemas.provenance import DroppedStatement
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams import ends as end_rules
+from mnemolog.streams import ends
 from mnemolog.streams.commands import handler
-from mnemolog.streams.entities import subjects as subject_relations
-from mnemolog.streams.llm import reply_checks, resolve_prompt
-from mnemolog.streams.resolution import classify, decide, turn
-from mnemolog.streams.resolution import events as repetitions
+from mnemolog.streams.entities import subjects
+from mnemolog.streams.llm import evidence, reply_checks, resolve_prompt, shared_prompt
+from mnemolog.streams.resolution import classify, decide, events, guards, turn, verdicts
 from mnemolog.streams.resolution.events import EventBuilder
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
-from mnemolog.streams.stages import extract
-from mnemolog.streams.stages import extract as echo_filter
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
+from mnemolog.streams.stages import extract, promote
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.text import differences
-from mnemolog.streams.text import differences as subjects
-from mnemolog.streams.text.tokens import comparable_text
+from mnemolog.streams.text.tokens import comparable_text, words_of
 from tests.properties import harness
-from tests.properties.faults.former import DECISIONS, QUERIES, REPLIES, STAGES, UNIT, PatchedPlaces, fault
+from tests.properties.faults.former import PatchedPlaces, fault
 
 
-@fault(
-    "what a plan that is called off had ended stays ended",
-    f"{DECISIONS}ends_taken_back.py::test_a_plan_that_is_called_off_ends_nothing",
-)
+def _merged_with(fields: Callable[[EventBuilder], Mapping[str, Any]]) -> PatchedPlaces:
+    """What is merged has these fields, whatever its parents have."""
+    right = EventBuilder.merged_fact
+
+    def merged(self: EventBuilder, *given: Any, **more: Any) -> Any:
+        return right(self, *given, **more).model_copy(update=dict(fields(self)))
+
+    return [(EventBuilder, "merged_fact", merged)]
+
+
+@fault("what a plan that is called off had ended stays ended")
 def call_off() -> PatchedPlaces:
-    async def unmoved(events: Sequence[Any], *_: object) -> tuple[Any, ...]:
-        return tuple(events)
+    async def unmoved(made: Sequence[Any], *_: object) -> tuple[Any, ...]:
+        return tuple(made)
 
     return [(turn, "move_ends", unmoved), (handler, "move_ends", unmoved)]
 
 
-@fault(
-    "another person's late news becomes the user's history",
-    f"{DECISIONS}subjects.py::test_late_news_of_another_person_is_not_the_history_of_the_user",
-)
+@fault("another person's late news becomes the user's history")
 def history_of_another_person() -> PatchedPlaces:
     right = classify.classify_late
 
@@ -63,10 +65,7 @@ def history_of_another_person() -> PatchedPlaces:
     return [(turn, "classify_late", of_anybody)]
 
 
-@fault(
-    "a term passes to what is merged, and equal words with another end are skipped",
-    f"{DECISIONS}ends_taken_back.py::test_a_merge_keeps_no_term_of_a_turn",
-)
+@fault("a term passes to what is merged, and equal words with another end are skipped")
 def inherited_terms() -> PatchedPlaces:
     right, right_classify = EventBuilder.merged_fact, classify.classify
 
@@ -83,10 +82,7 @@ def inherited_terms() -> PatchedPlaces:
     return [(EventBuilder, "merged_fact", merged), (turn, "classify", of_any_term)]
 
 
-@fault(
-    "short answers are dropped as echoes of recalled memory",
-    f"{STAGES}recall_echoes.py::test_a_short_answer_is_news_although_the_memory_has_its_words",
-)
+@fault("short answers are dropped as echoes of recalled memory")
 def short_answers_are_echoes() -> PatchedPlaces:
     def dropped(facts: Sequence[ExtractedFact], turn: Any) -> Any:
         recalled = tuple(filter(None, map(comparable_text, turn.recalled)))
@@ -94,13 +90,10 @@ def short_answers_are_echoes() -> PatchedPlaces:
         kept = tuple(fact for fact in facts if fact not in echoes)
         return kept, tuple(DroppedStatement(text=fact.text, reason="recalled", excerpt=fact.excerpt) for fact in echoes)
 
-    return [(extract, "drop_recalled_echoes", dropped), (echo_filter, "drop_recalled_echoes", dropped)]
+    return [(extract, "drop_recalled_echoes", dropped)]
 
 
-@fault(
-    "confirming a held merge ends what its target has become",
-    f"{DECISIONS}held_overwrites.py::test_confirming_a_held_merge_keeps_what_its_target_has_become",
-)
+@fault("confirming a held merge ends what its target has become")
 def confirmation_follows_successors() -> PatchedPlaces:
     right = FactStore.pending_cases
 
@@ -114,44 +107,30 @@ def confirmation_follows_successors() -> PatchedPlaces:
     return [(FactStore, "pending_cases", following)]
 
 
-@fault(
-    "the words of a stale pending fact bring a second value",
-    f"{DECISIONS}held_overwrites.py::test_equal_words_later_meet_what_is_active_by_then",
-)
+@fault("the words of a stale pending fact bring a second value")
 def stale_pending() -> PatchedPlaces:
-    async def unclosed(self: HeldOverwriteCloser, envelope: Any, events: Sequence[Any], *_: Any) -> tuple[Any, ...]:
-        del self, envelope
-        return tuple(events)
+    async def unclosed(self: HeldOverwriteCloser, _envelope: Any, made: Sequence[Any], *_: Any) -> tuple[Any, ...]:
+        del self
+        return tuple(made)
 
-    right = repetitions.confirm_pending
+    right = events.confirm_pending
 
     def undoubted(*of: Any) -> Any:
         return right(*of).model_copy(update={"unresolved": False})
 
     return [
         (HeldOverwriteCloser, "__call__", unclosed),
-        (turn, "_without_closed_overwrites", lambda turn, _: turn),
-        (repetitions, "confirm_pending", undoubted),
+        (turn, "without_candidates", lambda turn, _: turn),
+        (events, "confirm_pending", undoubted),
     ]
 
 
-@fault(
-    "a late merge forgets when its parent was last said",
-    f"{DECISIONS}late_statements.py::test_a_merged_fact_was_said_when_the_latest_of_its_parents_was",
-)
+@fault("a late merge forgets when its parent was last said")
 def merge_forgets_when_it_was_said() -> PatchedPlaces:
-    right = EventBuilder.merged_fact
-
-    def forgetful(self: EventBuilder, llm_decision: Any, targets: Sequence[Any], **more: Any) -> Any:
-        return right(self, llm_decision, targets, **more).model_copy(update={"said_at": None})
-
-    return [(EventBuilder, "merged_fact", forgetful)]
+    return _merged_with(lambda _: {"said_at": None})
 
 
-@fault(
-    "a late repetition revives an ended value of a multi-valued key",
-    f"{DECISIONS}late_statements.py::test_equal_words_told_late_repeat_what_has_ended_and_do_not_revive_it",
-)
+@fault("a late repetition revives an ended value of a multi-valued key")
 def ended_values_of_single_keys_only() -> PatchedPlaces:
     right = turn.TurnDecider._with_ended_candidates
 
@@ -168,10 +147,7 @@ def _without_ended(matched: MatchedFact) -> MatchedFact:
     return matched.model_copy(update={"candidates": candidates})
 
 
-@fault(
-    "the user under two names is two people",
-    f"{DECISIONS}subjects.py::test_a_conversation_comes_to_the_same_values_however_the_user_is_named",
-)
+@fault("the user under two names is two people")
 def subjects_by_their_words() -> PatchedPlaces:
     def compared(one: str | None, other: str | None, names: Sequence[str] = ()) -> str:
         del names
@@ -183,22 +159,16 @@ def subjects_by_their_words() -> PatchedPlaces:
     def unknown(*_: object) -> None:
         return None
 
-    places = [(module, "compare_subjects", compared) for module in (subjects, differences)]
-    return [*((module, "entity_relation", unknown) for module in (subject_relations, end_rules)), *places]
+    places = [(module, "entity_relation", unknown) for module in (subjects, ends)]
+    return [(differences, "compare_subjects", compared), *places]
 
 
-@fault(
-    "a correction within a turn is held back",
-    f"{UNIT}decide.py::test_who_corrects_themselves_within_a_turn_is_believed",
-)
+@fault("a correction within a turn is held back")
 def corrections_in_a_turn_are_held() -> PatchedPlaces:
     return [(EventBuilder, "own_ids", frozenset())]
 
 
-@fault(
-    "a repetition does not reject a challenge of what was merged",
-    f"{DECISIONS}held_overwrites.py::test_a_repetition_of_what_the_target_became_rejects_the_challenge",
-)
+@fault("a repetition does not reject a challenge of what was merged")
 def merged_facts_are_not_challenged() -> PatchedPlaces:
     query = CandidateFinder.QUERIES["find_candidates"].as_string(None)
     changed = query.replace(")) AS challenged\n)", ")) AS challenged WHERE NOT challenged.is_successor\n)", 1)
@@ -207,31 +177,17 @@ def merged_facts_are_not_challenged() -> PatchedPlaces:
     return [challenged, *confirmation_follows_successors()]
 
 
-@fault(
-    "a human's word is lost in a merge that is confirmed",
-    f"{DECISIONS}ends_taken_back.py::test_a_merge_of_a_humans_word_is_a_humans_word",
-)
+@fault("a human's word is lost in a merge that is confirmed")
 def human_word_is_lost() -> PatchedPlaces:
-    right = EventBuilder.merged_fact
-
-    def extracted(self: EventBuilder, llm_decision: Any, targets: Sequence[Any], **more: Any) -> Any:
-        return right(self, llm_decision, targets, **more).model_copy(update={"authority": "extracted"})
-
-    return [(EventBuilder, "merged_fact", extracted)]
+    return _merged_with(lambda _: {"authority": "extracted"})
 
 
-@fault(
-    "replies that say more, or less, than the facts are accepted",
-    f"{REPLIES}reply_checks.py::test_a_denial_of_just_what_is_known_takes_its_place",
-)
+@fault("replies that say more, or less, than the facts are accepted")
 def harmful_replies() -> PatchedPlaces:
-    return [(resolve_prompt, "settled", lambda claim, _: claim)]
+    return [(resolve_prompt, "settled", lambda decision, *_: decision)]
 
 
-@fault(
-    "held overwrites that were rejected are not counted as wrong",
-    f"{QUERIES}overwrite_figures.py::test_the_rates_agree_with_the_log",
-)
+@fault("held overwrites that were rejected are not counted as wrong")
 def held_overwrites_are_not_counted() -> PatchedPlaces:
     def read(file: str, name: str, **more: Any) -> Any:
         query = read_query(file, name, **more)
@@ -244,10 +200,7 @@ def held_overwrites_are_not_counted() -> PatchedPlaces:
     return [(quality, "read_query", read)]
 
 
-@fault(
-    "diff names a successor that is no longer believed",
-    f"{QUERIES}diff.py::test_on_the_axis_of_truth_the_successor_is_one_that_is_believed",
-)
+@fault("diff names a successor that is no longer believed")
 def diff_names_the_disbelieved() -> PatchedPlaces:
     def read(file: str, name: str, **more: Any) -> Any:
         query = read_query(file, name, **more)
@@ -259,10 +212,7 @@ def diff_names_the_disbelieved() -> PatchedPlaces:
     return [(diff_query, "read_query", read)]
 
 
-@fault(
-    "a turn from the future makes later news history",
-    f"{STAGES}extract.py::test_a_turn_ahead_of_the_broker_has_its_time_and_says_so",
-)
+@fault("a turn from the future makes later news history")
 def future_turns_are_not_capped() -> PatchedPlaces:
     right = extract.parse_source
 
@@ -277,30 +227,169 @@ def future_turns_are_not_capped() -> PatchedPlaces:
     return [(extract, "parse_source", uncapped), (harness, "parse_source", uncapped)]
 
 
-@fault(
-    "a late repetition does not move the beginning",
-    f"{DECISIONS}ends_taken_back.py::test_a_repetition_that_comes_late_moves_the_beginning_back",
-)
+@fault("a late repetition does not move the beginning")
 def late_repeats_move_no_beginning() -> PatchedPlaces:
     return [(EventBuilder, "earlier_beginning", lambda *_: None)]
 
 
-@fault(
-    "an older statement ends a newer pending one",
-    f"{DECISIONS}held_overwrites.py::test_an_older_statement_does_not_replace_a_newer_pending_one",
-)
+@fault("an older statement ends a newer pending one")
 def older_ends_newer_pending() -> PatchedPlaces:
-    return [(decide, "_is_newer_pending", lambda *_: False)]
+    def late(verdict: Any, known: Sequence[Any], *rest: Any) -> bool:
+        return known[0].status != "pending_confirmation" and guards.is_late_news(verdict, known, *rest)
+
+    return [(verdicts, "is_late_news", late)]
 
 
-@fault(
-    "an end on the day of the beginning is refused",
-    f"{REPLIES}resolve_parser.py::test_an_end_on_the_day_of_the_beginning_is_accepted_as_a_date",
-)
+@fault("an end on the day of the beginning is refused")
 def ends_of_the_same_day() -> PatchedPlaces:
     right = reply_checks._is_possible_end
 
-    def strict(claim: Any, said_at: Any) -> bool:
-        return right(claim, said_at) and not any(claim.ended_at < known.true_from for known in claim.known)
+    def strict(decision: Any, conflict: Any, said_at: Any) -> bool:
+        known = [one for _, one in reply_checks.targets_of(decision, conflict)]
+        return right(decision, conflict, said_at) and not any(decision.ended_at < one.true_from for one in known)
 
     return [(reply_checks, "_is_possible_end", strict)]
+
+
+def _cleared(targets: Any) -> Any:
+    return guards.Cleared((known.fact_id for known in targets), key=guards._KEY)
+
+
+def _unguarded(guard: str, *verdicts: str) -> list[tuple[Any, str, Any]]:
+    def clear(verdict: Any, targets: Any, *rest: Any, **more: Any) -> Any:
+        found = guards.clear(verdict, targets, *rest, **more)
+        return _cleared(targets) if found == guard and verdict in verdicts else found
+
+    return [(module, "clear", clear) for module in (events, decide)]
+
+
+@fault("an end of a high-risk fact needs no certain statement")
+def high_risk_ends_are_not_guarded() -> PatchedPlaces:
+    return _unguarded("high_risk", "RETRACT")
+
+
+@fault("a stay for a term ends a lasting value")
+def stays_end_lasting_values() -> PatchedPlaces:
+    return _unguarded("lasting_value", "REPLACE")
+
+
+@fault("an end of one person's fact ends another's")
+def an_end_of_one_ends_another() -> PatchedPlaces:
+    of_one = verdicts._OF_ONE_SUBJECT - {"RETRACT"}
+    return [(verdicts, "_OF_ONE_SUBJECT", of_one), *_unguarded("other_subject", "RETRACT")]
+
+
+@fault("an earlier statement, or a resend, confirms what waits")
+def anything_confirms() -> PatchedPlaces:
+    def clear_held(case: Any, *_: Any) -> Any:
+        return "human_word" if case.needs_human else guards.Cleared(case.targets, key=guards._KEY)
+
+    return [(module, "clear_held", clear_held) for module in (events, verdicts) if hasattr(module, "clear_held")]
+
+
+@fault("a turn that is sent again confirms what waits")
+def a_resend_confirms() -> PatchedPlaces:
+    return [(module, "is_resend", lambda *_: False) for module in (events, guards)]
+
+
+@fault("what is merged loses its announced end")
+def merges_lose_announced_ends() -> PatchedPlaces:
+    return [(ends._CommitEnds, "_inherited_ends", lambda *_: iter(()))]
+
+
+@fault("a human's word is an ordinary one once it is promoted")
+def a_promoted_human_word_is_ordinary() -> PatchedPlaces:
+    def ordinary(**given: Any) -> Original:
+        return Original(**given | {"authority": "extracted"})
+
+    return [(promote, "Original", ordinary)]
+
+
+@fault("a merged fact fills the slot of the statement alone")
+def a_merge_has_the_slot_of_the_statement() -> PatchedPlaces:
+    slot = ("key", "value", "single_valued", "category")
+    return _merged_with(lambda builder: {name: getattr(builder.fact, name) for name in slot})
+
+
+@fault("a turn confirms what it has said itself")
+def a_turn_confirms_twice() -> PatchedPlaces:
+    right = classify.TurnState.apply
+
+    def apply(self: classify.TurnState, *given: Any, **more: Any) -> None:
+        right(self, *given, **more)
+        self.confirmed_ids.clear()
+
+    return [(classify.TurnState, "apply", apply)]
+
+
+@fault("statements of ends end nothing")
+def ends_end_nothing() -> PatchedPlaces:
+    right = verdicts._apply_llm_decision
+
+    def beside(builder: EventBuilder, decision: Any) -> Any:
+        if decision.reply.verdict in ("RETRACT", "EXPIRE"):
+            return (builder.added(builder.decision("model", decision.reply.reason, decision)),)
+        return right(builder, decision)
+
+    return [(verdicts, "_apply_llm_decision", beside), (decide, "guarded_ends", lambda *_: ([], []))]
+
+
+@fault("an end told again in equal words ends nothing")
+def an_event_is_a_sentence() -> PatchedPlaces:
+    def may_repeat(matched: Any, known: Any, rules: Any) -> bool:
+        same_terms = differences.same_terms(matched.fact, known)
+        return same_terms and not differences.subjects_differ(matched.fact, known, rules.user_names)
+
+    return [(classify, "may_repeat", may_repeat)]
+
+
+@fault("what a repetition says beyond its words is dropped")
+def a_repetition_brings_nothing() -> PatchedPlaces:
+    return [(events, "says_more", lambda *_: False)]
+
+
+@fault("turkey and Turkey are one")
+def capitals_of_names_do_not_count() -> PatchedPlaces:
+    def equivalent(one: str, other: str) -> bool:
+        return words_of(one) == words_of(other)
+
+    return [(classify, "texts_equivalent", equivalent)]
+
+
+@fault("an end of one person that was said before ends another's later value")
+def later_ends_look_at_no_subject() -> PatchedPlaces:
+    related = (decide, "relate_subjects", lambda *_: "same")
+    return [related, *(place for place in _unguarded("other_subject", "RETRACT", "EXPIRE") if place[0] is decide)]
+
+
+@fault("what was taken back is shown in profiles")
+def profiles_show_what_was_taken_back() -> PatchedPlaces:
+    published = profiles._PROFILES["published"].as_string(None)
+    all_told = """(
+        SELECT coalesce(
+            jsonb_agg(jsonb_build_object('text', f.text, 'fact_id', f.fact_id, 'old', '[]'::jsonb)), '[]'::jsonb
+        )
+        FROM facts AS f WHERE f.user_id = %(user_id)s
+    ) AS recent_changes,"""
+    changed = SQL(published.replace("recent_changes,", all_told, 1))
+    return [(profiles, "_PROFILES", {**profiles._PROFILES, "published": changed})]
+
+
+@fault("of two equal answers under one number one turn loses its fact", found_by="shared")
+def equal_answers_are_of_one_turn() -> PatchedPlaces:
+    right = shared_prompt._move_facts
+
+    def moved(parts: Any, tasks: Any) -> Any:
+        return [part if found is None else found for part, found in zip(parts, right(parts, tasks), strict=True)]
+
+    return [(shared_prompt, "_move_facts", moved)]
+
+
+@fault("what is said in a part of a word is said", found_by="shared")
+def parts_of_words_are_words() -> PatchedPlaces:
+    return [(evidence, "has_words", lambda text, words: words.casefold() in text.casefold())]
+
+
+@fault("an excerpt is judged without its sentence", found_by="shared")
+def excerpts_have_no_sentence() -> PatchedPlaces:
+    return [(evidence._EvidenceMessage, "sentences", lambda _, excerpt: excerpt)]

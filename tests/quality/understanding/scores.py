@@ -287,5 +287,5 @@ def _keys(relation: EntityRelation) -> Iterator[Key]:
 def _both_ways(predicate: str, subject_id: UUID, object_id: UUID) -> Iterator[Key]:
     """The key, and of a symmetric predicate also that of the other direction."""
     yield predicate, subject_id, object_id
-    if predicate in PREDICATES and PREDICATES[predicate].is_symmetric:
+    if predicate in PREDICATES and PREDICATES[predicate].inverse == predicate:
         yield predicate, object_id, subject_id

@@ -81,13 +81,10 @@ def _decision(label: int, new: int, listed: Sequence[int], known: Mapping[int, i
     few = int((new + sum(numbers)) % _BESIDE > 0)
     replaced = oldest_first[: few if len(numbers) < _MANY else None]
     return {
-        "new": label,
+        "number": label,
         "reason": f"{new} beside {', '.join(map(str, numbers))}",
-        "action": "REPLACE" if replaced else "ADD",
-        "known": replaced,
-        "text": None,
-        "search_text": None,
-        "ended_at": None,
+        "verdict": "REPLACE" if replaced else "ADD",
+        "targets": replaced,
     }
 
 

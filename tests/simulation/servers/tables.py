@@ -62,7 +62,7 @@ class Tables:
         return self.connections
 
     def apply(self, changes: Changes) -> None:
-        self.state = self.state.apply(changes)
+        self.state.advance(changes)
         self.facts += changes.facts
         self.commits += changes.commits
         self.rejections += changes.rejections
@@ -212,7 +212,7 @@ _DONE_BY: Final[Sequence[tuple[Mapping[str, object], Mapping[str, Statement]]]] 
             "changed_records": _changed_records,
         },
     ),
-    (queries("rebuild"), {"log_ends": _next_offsets, "log_page": _log_page}),
+    (queries("rebuild"), {"log_page": _log_page}),
     (queries("journal"), {"record": _record}),
     (CandidateFinder.QUERIES, {"source_statuses": _source_statuses, "find_candidates": _find_candidates}),
 )

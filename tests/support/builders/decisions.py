@@ -13,7 +13,7 @@ from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.provenance import Verdict as Action
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.llm.ports import Question
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision
+from mnemolog.streams.llm.reply_checks import ParsedDecision
 from mnemolog.streams.resolution.classify import Conflict
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.events import DecisionContext, Judgement, LlmDecision, NoDecision
@@ -71,7 +71,6 @@ def llm_decision(
         verdict=action,
         targets=tuple(range(1, len(targets) + 1)),
         text=merged if action == "MERGE" else None,
-        search_text=None,
         reason="because",
         ended_at=ended_at,
     )

@@ -34,20 +34,14 @@ def facts_reply(*facts: Mapping[str, Any]) -> str:
 
 def decision_json(new: int, action: str, *known: int, **fields: Any) -> dict[str, Any]:
     """The decision about one new fact, by the numbers of the prompt."""
-    defaults = {"reason": "as the test says", "text": None, "search_text": None, "ended_at": None}
-    return {"new": new, "action": action, "known": known} | defaults | fields
+    defaults = {"reason": "as the test says", "text": None, "ended_at": None}
+    return {"number": new, "verdict": action, "targets": known} | defaults | fields
 
 
-def name_json(name: int, entity: int, reason: str = "as the test says") -> dict[str, Any]:
-    """The answer whom a doubtful name means, by the numbers of the prompt."""
-    return {"name": name, "reason": reason, "entity": entity}
-
-
-def decisions_reply(*decisions: Mapping[str, Any], names: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """The decisions on conflicts, with answers about `names` where these are asked about; alone without a conflict."""
-    if names is None:
-        return _json({"decisions": decisions})
-    return _json({"names": names, **({"decisions": decisions} if decisions else {})})
+def decisions_reply(*decisions: Mapping[str, Any], names: Mapping[int, Any] | None = None) -> str:
+    """The decisions on conflicts, with the entities that `names` in doubt mean, by the numbers of the prompt."""
+    answers = {f"M{number}": entity for number, entity in (names or {}).items()}
+    return _json(answers if answers and not decisions else {"decisions": decisions, **answers})
 
 
 def summary_reply(*sentences: tuple[str, Sequence[int]]) -> str:

@@ -54,9 +54,7 @@ EXPLAINED: Final[dict[str, str]] = {
         "relations.given_ties", "summaries.changed_facts", "summaries.entities_named_by",
         "summaries.versions",
     ), _IDS),
-    **dict.fromkeys(
-        ("entities.facts_of_entity", "relations.profile_of_entity", "summaries.facts_to_summarise"), _FACTS
-    ),
+    **dict.fromkeys(("entities.facts_of_entity", "summaries.facts_to_summarise"), _FACTS),
     "entities.entities_of_heads": "an entity is found again by a hidden name, and told apart; nobody is shown it",
     **dict.fromkeys(
         ("linked_facts.linked_facts", "linked_facts.entities_with_owners"),

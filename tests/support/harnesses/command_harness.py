@@ -15,10 +15,10 @@ from mnemolog.schemas.provenance import Origin
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.commands.entities import EntityCommandHandler, numbered
 from mnemolog.streams.commands.handler import CommandHandler
-from mnemolog.streams.resolution.commits import commit_of
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.runtime.decision_stages import MAX_COMMIT_BYTES
 from mnemolog.streams.stages.extract import command_facts
+from mnemolog.streams.stages.resolve import commit_of
 from tests.support.builders.commits import ALICE, pseudo_random_vector
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -84,7 +84,6 @@ class CommandHarness:
         events = await HeldOverwriteCloser(self.known)(envelope, result.events, decided_at)
         return commit_of(
             envelope,
-            attempt=1,
             decided_at=decided_at,
             outcome=result.outcome,
             reason=result.reason,

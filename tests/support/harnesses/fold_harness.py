@@ -1,5 +1,6 @@
 """Folds a log commit by commit in memory, for tests of the fold."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -7,7 +8,7 @@ from uuid import UUID
 from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.rows import Changes, LogPosition, TimedFactState
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.facts import FactStatus, Reversal
+from mnemolog.schemas.facts import FactState, FactStatus, Reversal
 from tests.support.builders.commits import (
     Draft,
     added,
@@ -22,6 +23,18 @@ FIRST_COMMIT = commit("t1", added("Alice lives in Bern.", confidence=0.8), added
 BERN, TEA = fact_id_at(FIRST_COMMIT), fact_id_at(FIRST_COMMIT, 1)
 
 
+def event_state(state: TimedFactState) -> FactState:
+    """The state as events have it."""
+    return FactState(**{name: getattr(state, name) for name in FactState.model_fields})
+
+
+def next_state(state: FoldState, changes: Changes) -> FoldState:
+    """The state in which the next commit is folded; `state` is not modified."""
+    after = replace(state, applied=dict(state.applied), facts=dict(state.facts), entities=dict(state.entities))
+    after.advance(changes)
+    return after
+
+
 class FoldHarness:
     """A log of Alice's; the first commit is folded already."""
 
@@ -32,7 +45,7 @@ class FoldHarness:
 
     def apply(self, committed: Commit) -> Commit:
         self.changes = fold(self.state, committed, LogPosition(partition=0, offset=0), committed.to_bytes())
-        self.state = self.state.apply(self.changes)
+        self.state = next_state(self.state, self.changes)
         return committed
 
     def commit(self, source_id: str, *drafts: Draft, at: datetime = SECOND_DAY) -> Commit:
@@ -54,4 +67,4 @@ def expected_state(**fields: Any) -> TimedFactState:
 
 
 def reversal(fact_id: UUID, now: FactStatus, before: TimedFactState | None = None) -> Reversal:
-    return Reversal(fact_id=fact_id, now=now, before=before.event_state if before else None)
+    return Reversal(fact_id=fact_id, now=now, before=event_state(before) if before else None)

@@ -22,6 +22,7 @@ from mnemolog.schemas.stored import (
     StoredFact,
 )
 from tests.support.builders.commits import Draft, commit, day
+from tests.support.harnesses.fold_harness import event_state, next_state
 
 
 @dataclass
@@ -47,17 +48,17 @@ class MemoryProjection:
     def append(self, committed: Commit) -> None:
         changes = fold(self.state, committed, LogPosition(partition=0, offset=len(self.log)), b"")
         self.log.append(committed)
-        self.state = self.state.apply(changes)
+        self.state = next_state(self.state, changes)
         self.facts |= {row.fact.fact_id: row for row in changes.facts}
         self.events += changes.events
         for row in changes.former_states:
-            former = FormerState(event_id=row.event_id, state=row.state.event_state)
+            former = FormerState(event_id=row.event_id, state=event_state(row.state))
             self.former.setdefault(row.fact_id, []).append(former)
         for undone in changes.undone:
             (self.undone.discard if undone.undone_by is None else self.undone.add)(undone.event_id)
 
     def state_of(self, fact_id: UUID) -> FactState:
-        return self.state.facts[fact_id].state.event_state
+        return event_state(self.state.facts[fact_id].state)
 
     def event_history(self) -> EventHistory:
         return EventHistory(
@@ -113,7 +114,7 @@ class MemoryProjection:
             speaker=row.fact.speaker,
             authority=row.fact.authority,
             metadata=row.fact.metadata or row.commit.metadata,
-            state=known.state.event_state,
+            state=event_state(known.state),
         )
 
     def _past_event(self, row: EventRow) -> LoggedEvent:

@@ -16,7 +16,6 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities.questions import DoubtfulName
-from mnemolog.streams.llm.names_prompt import entity_labels
 from mnemolog.streams.llm.ports import (
     Embedder,
     ExtractionTask,
@@ -28,16 +27,10 @@ from mnemolog.streams.llm.ports import (
     TaskPrompt,
     Usage,
 )
+from mnemolog.streams.llm.resolve_prompt import entity_labels
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.commits import ALICE
-from tests.support.builders.model_replies import (
-    decision_json,
-    decisions_reply,
-    fact_json,
-    facts_reply,
-    name_json,
-    summary_reply,
-)
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply, summary_reply
 from tests.support.builders.name_choices import Choose, choose_nobody
 from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
 from tests.support.servers.unlike_embedder import UnlikeEmbedder
@@ -58,14 +51,13 @@ def always_add(conflict: NumberedConflict) -> Mapping[str, Any]:
 class NamingModel:
     """Extracts the facts that it was given for a turn, decides conflicts as `judge` does, and sums up word by word.
 
-    Doubtful names mean whom `choose` says, for the reason `why`.
+    Doubtful names mean whom `choose` says.
     """
 
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     judge: Judge = always_add
     asked: list[NumberedConflict] = field(default_factory=list)
     choose: Choose = choose_nobody
-    why: str = "she plays chess"
     asked_names: list[DoubtfulName] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
     model: str = "reader-1"
@@ -80,20 +72,17 @@ class NamingModel:
                 self.asked += conflicts
                 self.asked_names += names
                 decisions = [self.judge(conflict) for conflict in conflicts]
-                answers = self._answers(names) if names else None
-                return Reply(text=decisions_reply(*decisions, names=answers), model=self.model, usage=USAGE)
+                reply = decisions_reply(*decisions, names=self._answers(names))
+                return Reply(text=reply, model=self.model, usage=USAGE)
             case SummaryTask(facts=facts):
                 sentences = ((fact.text, [number]) for number, fact in enumerate(facts, 1))
                 return Reply(text=summary_reply(*sentences), model=self.model)
         raise AssertionError(prompt.purpose)
 
-    def _answers(self, names: Sequence[DoubtfulName]) -> list[dict[str, Any]]:
+    def _answers(self, names: Sequence[DoubtfulName]) -> dict[int, int]:
         labels = entity_labels(names)
         chosen = [self.choose(name) for name in names]
-        return [
-            name_json(number, labels.get(one.entity_id, UNKNOWN) if one else 0, reason=self.why)
-            for number, one in enumerate(chosen, 1)
-        ]
+        return {number: labels.get(one.entity_id, UNKNOWN) if one else 0 for number, one in enumerate(chosen, 1)}
 
     async def close(self) -> None:
         return None

@@ -26,264 +26,161 @@ from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact
 
-OLD, NEW = "Mira works at Acme.", "Mira works at Globex."
-NO_DECISION = "Let me think about it."
+OLD, NEW, THIRD = "Mira works at Acme.", "Mira works at Globex.", "Mira works at Initech."
+EMPLOYER: Final[dict[str, Any]] = {"key": "employer", "single_valued": True}
 
 
 class Storyteller:
-    """Turns and commands of one person, an hour apart; `model` decides on the turns."""
+    """Turns and commands of one person, an hour apart, or `days` later; `model` decides on the turns."""
 
-    def __init__(self, resolver: ResolverHarness, name: str, start: datetime, model: str = "reader-1") -> None:
-        self.scope = Scope(user_id=name)
-        self.start = start
+    def __init__(self, resolver: ResolverHarness, number: int, model: str) -> None:
+        self.scope = Scope(user_id=f"person-{number}")
+        self.start = self._at = day(30 * number)
+        self.commits: list[Commit] = []
         self._resolver = resolver
         self._commands = CommandHarness(resolver.stored)
-        self._steps = self._sources = 0
         self._model = model
 
-    async def say(self, statement: str, action: str | None = None, *known: int, **fields: Any) -> Commit:
-        """State a fact; `action` and `known` are the model's decision, with `ended_at` and the merged `text`."""
-        at, decisions = fields.pop("at", None), fields.pop("decisions", None)
+    async def say(self, statement: str, decisions: list[dict[str, Any]], days: int = 0, **fields: Any) -> None:
         chat = self._resolver.chat_model
         chat.model = self._model
-        more = {name: fields.pop(name) for name in ("ended_at", "text") if name in fields}
-        if decisions is None and action is not None:
-            decisions = [decision_json(1, action, *(known or (1,)), **more)]
-        chat.set_replies(decisions or NO_DECISION)
-        return await self._resolver.resolve_turn(
-            extracted_fact(statement, **fields), at=at or self._next(), source_id=self._source(), scope=self.scope
-        )
+        chat.set_replies(decisions or "Let me think about it.")
+        fact, at = extracted_fact(statement, **fields), self._later(days)
+        self.commits.append(await self._resolver.resolve_turn(fact, at=at, source_id=self._source(), scope=self.scope))
 
-    async def command(self, order: CommandPayload, **fields: Any) -> Commit:
-        commit = await self._commands.execute(self._source(), order, at=self._next(), scope=self.scope, **fields)
+    async def command(self, payload: CommandPayload, days: int = 0) -> None:
+        commit = await self._commands.execute(self._source(), payload, at=self._later(days), scope=self.scope)
         assert commit.outcome == "done", commit.detail
-        return commit
+        self.commits.append(commit)
 
-    async def overwrite(self, action: str = "REPLACE", **fields: Any) -> Commit:
-        """A known fact, and a statement that ends it."""
-        await self.say(OLD)
-        return await self.say(NEW, action, **fields)
+    def stated(self, place: int = -1) -> UUID:
+        """The fact that a commit stated."""
+        fact = self.commits[place].events[0].new_fact
+        assert fact is not None
+        return fact.fact_id
 
-    async def hold(self) -> Commit:
-        """A contradiction that is held back, because the known fact is surer."""
-        commit = await self.overwrite("CONTRADICT", certainty="strong")
-        assert commit.events[0].event == "fact_pending"
-        return commit
-
-    async def leave_unresolved(self) -> Commit:
-        await self.say(OLD)
-        return await self.say(NEW)
-
-    def _next(self) -> datetime:
-        self._steps += 1
-        return self.start + timedelta(hours=self._steps)
+    def _later(self, days: int) -> datetime:
+        self._at += timedelta(days=days, hours=1)
+        return self._at
 
     def _source(self) -> str:
-        self._sources += 1
-        return f"{self.scope.user_id}-{self._sources}"
-
-
-def fact_of(commit: Commit) -> UUID:
-    fact = commit.events[0].new_fact
-    assert fact is not None
-    return fact.fact_id
-
-
-def target_of(commit: Commit) -> UUID:
-    return commit.events[0].affected_ids[0]
-
-
-Story = Callable[[Storyteller], Awaitable[object]]
-
-
-async def model_overwrites(one: Storyteller) -> None:
-    found = [
-        await one.overwrite(),
-        await one.say("Mira works in sales.", "MERGE", text="Mira works at Globex, in sales."),
-        await one.say("Mira has left.", "RETRACT", action_hint="retract"),
-    ]
-    assert [commit.events[0].event for commit in found] == ["fact_replaced", "facts_merged", "fact_retracted"]
-
-
-async def contradicted(one: Storyteller) -> None:
-    assert (await one.overwrite("CONTRADICT")).events[0].event == "fact_contradicted"
-
-
-async def announced_and_timed(one: Storyteller) -> None:
-    await one.say(OLD)
-    announced = await one.say(NEW, "EXPIRE", ended_at=one.start + timedelta(days=3), action_hint="retract")
-    one.start += timedelta(days=5)
-    await one.command(Expire(fact_ids=(target_of(announced),)))
-
-
-async def timer_alone(one: Storyteller) -> None:
-    stated = await one.say(OLD, valid_until=one.start + timedelta(days=3))
-    one.start += timedelta(days=5)
-    await one.command(Expire(fact_ids=(fact_of(stated),)))
-
-
-async def held_confirmed_by_repetition(one: Storyteller) -> None:
-    await one.hold()
-    assert (await one.say(NEW)).events[0].event == "pending_confirmed"
-
-
-async def held_confirmed_by_human(one: Storyteller) -> None:
-    await one.command(Confirm(fact_ids=(fact_of(await one.hold()),)))
-
-
-async def confirmation_undone(one: Storyteller) -> None:
-    confirmed = await one.command(Confirm(fact_ids=(fact_of(await one.hold()),)))
-    undone = await one.command(Undo(event_id=confirmed.events[0].event_id))
-    again = await one.command(Undo(event_id=undone.events[0].event_id))
-    await one.command(Undo(event_id=again.events[0].event_id))
-
-
-async def confirmation_undone_and_repeated(one: Storyteller) -> None:
-    held = await one.hold()
-    confirmed = await one.command(Confirm(fact_ids=(fact_of(held),)))
-    await one.command(Undo(event_id=confirmed.events[0].event_id))
-    await one.command(Confirm(fact_ids=(fact_of(held),)))
-
-
-async def held_rejected_by_repetition(one: Storyteller) -> None:
-    await one.hold()
-    assert (await one.say(OLD)).events[0].event == "pending_rejected"
-
-
-async def held_rejected_by_human(one: Storyteller) -> None:
-    await one.command(Reject(fact_ids=(fact_of(await one.hold()),)))
-
-
-async def rejection_undone(one: Storyteller) -> None:
-    rejected = await one.command(Reject(fact_ids=(fact_of(await one.hold()),)))
-    await one.command(Undo(event_id=rejected.events[0].event_id))
-
-
-async def held_deleted(one: Storyteller) -> None:
-    await one.command(Delete(fact_ids=(fact_of(await one.hold()),)))
-
-
-async def held_and_undone(one: Storyteller) -> None:
-    held = await one.hold()
-    await one.command(Undo(event_id=held.events[0].event_id))
-
-
-async def held(one: Storyteller) -> None:
-    await one.hold()
-
-
-async def application(one: Storyteller) -> None:
-    stated = await one.say(OLD)
-    updated = await one.command(Update(edits=(Edit(fact_id=fact_of(stated), text=NEW),)))
-    await one.command(Delete(fact_ids=(fact_of(updated),)))
-    await one.say("Mira likes tea.")
-    await one.command(DeleteAll())
-
-
-async def corrected(one: Storyteller) -> None:
-    replaced = await one.overwrite()
-    await one.command(Correct(edit=Edit(fact_id=fact_of(replaced), text="Mira works at Initech.")))
-
-
-async def corrected_to_an_end(one: Storyteller) -> None:
-    replaced = await one.overwrite()
-    edit = Edit(fact_id=fact_of(replaced), text="Mira works at Initech.")
-    await one.command(Correct(edit=edit, ended_at=one.start + timedelta(hours=2, minutes=30)))
-
-
-async def correction_undone(one: Storyteller) -> None:
-    replaced = await one.overwrite()
-    edit = Edit(fact_id=fact_of(replaced), text="Mira works at Initech.")
-    correction = await one.command(Correct(edit=edit))
-    await one.command(Undo(event_id=correction.events[0].event_id))
-
-
-async def contradiction_confirmed_by_human(one: Storyteller) -> None:
-    await one.overwrite()
-    held = await one.say("Mira never worked at Globex.", "CONTRADICT")
-    await one.command(Confirm(fact_ids=(fact_of(held),)))
-
-
-async def turn_undone(one: Storyteller) -> None:
-    merged = await one.overwrite("MERGE", text="Mira works at Acme and works at Globex.")
-    undone = await one.command(Undo(source_id=merged.source_id))
-    await one.command(Undo(event_id=undone.events[0].event_id))
-    await one.command(Undo(source_id=merged.source_id))
-
-
-async def cascade_undone(one: Storyteller) -> None:
-    replaced = await one.overwrite()
-    await one.say("Mira works at Initech.", "REPLACE")
-    await one.command(Undo(source_id=replaced.source_id, cascade=True))
-
-
-async def window_undone(one: Storyteller) -> None:
-    await one.overwrite()
-    await one.command(Undo(model="reader-2", since=one.start, until=one.start + timedelta(hours=4)))
-
-
-async def resolved_by_human(one: Storyteller) -> None:
-    await one.command(Resolve(fact_id=fact_of(await one.leave_unresolved()), action="replace"))
-
-
-async def kept_old_by_human(one: Storyteller) -> None:
-    await one.command(Resolve(fact_id=fact_of(await one.leave_unresolved()), action="keep_old"))
-
-
-async def kept_both_by_human(one: Storyteller) -> None:
-    await one.command(Resolve(fact_id=fact_of(await one.leave_unresolved()), action="keep_both"))
-
-
-async def merged_by_human(one: Storyteller) -> None:
-    unresolved = fact_of(await one.leave_unresolved())
-    await one.command(Resolve(fact_id=unresolved, action="merge", text="Mira works at Acme and Globex."))
-
-
-async def resolved_by_model(one: Storyteller) -> None:
-    await one.leave_unresolved()
-    decided = await one.say("Mira likes her work.", decisions=[decision_json(1, "ADD"), decision_json(2, "REPLACE", 1)])
-    assert [event.event for event in decided.events] == ["fact_added", "conflict_resolved"]
-
-
-async def late_history(one: Storyteller) -> None:
-    slot: dict[str, Any] = {"key": "employer", "single_valued": True}
-    await one.say("Mira works at Acme.", **slot)
-    await one.say("Mira works at Globex.", "REPLACE", **slot)
-    late = await one.say("Mira works at Initech.", at=one.start - timedelta(days=1), **slot)
-    assert [event.event for event in late.events] == ["fact_added"]
-
-
-STORIES: Final[tuple[Story, ...]] = (
-    model_overwrites,
-    contradicted,
-    announced_and_timed,
-    timer_alone,
-    held_confirmed_by_repetition,
-    held_confirmed_by_human,
-    confirmation_undone,
-    confirmation_undone_and_repeated,
-    held_rejected_by_repetition,
-    held_rejected_by_human,
-    rejection_undone,
-    held_deleted,
-    held_and_undone,
-    held,
-    application,
-    corrected,
-    corrected_to_an_end,
-    correction_undone,
-    contradiction_confirmed_by_human,
-    turn_undone,
-    cascade_undone,
-    window_undone,
-    resolved_by_human,
-    kept_old_by_human,
-    kept_both_by_human,
-    merged_by_human,
-    resolved_by_model,
-    late_history,
-)
-SECOND_MODEL: Final = frozenset({window_undone, held_rejected_by_repetition, corrected})
+        return f"{self.scope.user_id}-{len(self.commits)}"
+
+
+Step = Callable[[Storyteller], Awaitable[None]]
+Payload = Callable[[Storyteller], CommandPayload]
+
+
+def _say(statement: str, action: str = "", *, days: int = 0, text: str | None = None, **fields: Any) -> Step:
+    """A statement, and the model's decision on it and the first known fact, which may end `days` after the start."""
+
+    async def say(one: Storyteller) -> None:
+        ended_at = one.start + timedelta(days=days) if days else None
+        decisions = [decision_json(1, action, 1, ended_at=ended_at, text=text)] if action else []
+        await one.say(statement, decisions, **fields)
+
+    return say
+
+
+def _order(payload: Payload, days: int = 0) -> Step:
+    return lambda one: one.command(payload(one), days)
+
+
+def _undo(place: int = -1) -> Step:
+    return _order(lambda one: Undo(event_id=one.commits[place].events[0].event_id))
+
+
+def _undo_turn(place: int, *, cascade: bool = False) -> Step:
+    return _order(lambda one: Undo(source_id=one.commits[place].source_id, cascade=cascade))
+
+
+def _correct(hours: float | None = None) -> Step:
+    def payload(one: Storyteller) -> CommandPayload:
+        ended_at = one.start + timedelta(hours=hours) if hours else None
+        return Correct(edit=Edit(fact_id=one.stated(1), text=THIRD), ended_at=ended_at)
+
+    return _order(payload)
+
+
+def _resolve(action: str, text: str | None = None) -> Step:
+    return _order(lambda one: Resolve.model_validate({"fact_id": one.stated(1), "action": action, "text": text}))
+
+
+KNOWN: Final = _say(OLD)
+REPLACED: Final = (KNOWN, _say(NEW, "REPLACE"))
+HELD: Final = (KNOWN, _say(NEW, "CONTRADICT", certainty="strong"))
+"""A contradiction that is held back, because the known fact is surer."""
+UNRESOLVED: Final = (KNOWN, _say(NEW))
+CONFIRM: Final = _order(lambda one: Confirm(fact_ids=(one.stated(1),)))
+REJECT: Final = _order(lambda one: Reject(fact_ids=(one.stated(1),)))
+STORIES: Final[dict[str, tuple[Step, ...]]] = {
+    "the model overwrites": (
+        *REPLACED,
+        _say("Mira works in sales.", "MERGE", text="Mira works at Globex, in sales."),
+        _say("Mira has left.", "RETRACT", action_hint="retract"),
+    ),
+    "contradicted": (KNOWN, _say(NEW, "CONTRADICT")),
+    "announced, then timed": (
+        KNOWN,
+        _say(NEW, "EXPIRE", days=3, action_hint="retract"),
+        _order(lambda one: Expire(fact_ids=(one.stated(0),)), days=5),
+    ),
+    "timed alone": (
+        lambda one: one.say(OLD, [], valid_until=one.start + timedelta(days=3)),
+        _order(lambda one: Expire(fact_ids=(one.stated(0),)), days=5),
+    ),
+    "held, confirmed by repetition": (*HELD, _say(NEW)),
+    "held, confirmed by a human": (*HELD, CONFIRM),
+    "a confirmation undone": (*HELD, CONFIRM, _undo(), _undo(), _undo()),
+    "a confirmation undone and repeated": (*HELD, CONFIRM, _undo(), CONFIRM),
+    "held, rejected by repetition": (*HELD, KNOWN),
+    "held, rejected by a human": (*HELD, REJECT),
+    "a rejection undone": (*HELD, REJECT, _undo()),
+    "held, then deleted": (*HELD, _order(lambda one: Delete(fact_ids=(one.stated(1),)))),
+    "held, then undone": (*HELD, _undo()),
+    "held": HELD,
+    "the application": (
+        KNOWN,
+        _order(lambda one: Update(edits=(Edit(fact_id=one.stated(0), text=NEW),))),
+        _order(lambda one: Delete(fact_ids=(one.stated(1),))),
+        _say("Mira likes tea."),
+        _order(lambda _: DeleteAll()),
+    ),
+    "corrected": (*REPLACED, _correct()),
+    "corrected to an end": (*REPLACED, _correct(hours=2.5)),
+    "a correction undone": (*REPLACED, _correct(), _undo()),
+    "a contradiction confirmed by a human": (
+        *REPLACED,
+        _say("Mira never worked at Globex.", "CONTRADICT"),
+        _order(lambda one: Confirm(fact_ids=(one.stated(2),))),
+    ),
+    "a turn undone": (
+        KNOWN,
+        _say(NEW, "MERGE", text="Mira works at Acme and works at Globex."),
+        _undo_turn(1),
+        _undo(),
+        _undo_turn(1),
+    ),
+    "a cascade undone": (*REPLACED, _say(THIRD, "REPLACE"), _undo_turn(1, cascade=True)),
+    "a window undone": (
+        *REPLACED,
+        _order(lambda one: Undo(model="reader-2", since=one.start, until=one.start + timedelta(hours=4))),
+    ),
+    "replaced by a human": (*UNRESOLVED, _resolve("replace")),
+    "the old kept by a human": (*UNRESOLVED, _resolve("keep_old")),
+    "both kept by a human": (*UNRESOLVED, _resolve("keep_both")),
+    "merged by a human": (*UNRESOLVED, _resolve("merge", "Mira works at Acme and Globex.")),
+    "resolved by the model": (
+        *UNRESOLVED,
+        lambda one: one.say("Mira likes her work.", [decision_json(1, "ADD"), decision_json(2, "REPLACE", 1)]),
+    ),
+    "late history": (
+        _say(OLD, **EMPLOYER),
+        _say(NEW, "REPLACE", **EMPLOYER),
+        lambda one: one.say(THIRD, [], days=-1, **EMPLOYER),
+    ),
+}
+SECOND_MODEL: Final = frozenset({"a window undone", "held, rejected by repetition", "corrected"})
 """The stories whose turns another model decides."""
 
 
@@ -291,8 +188,9 @@ async def live_all(stored: ProjectedDatabase) -> None:
     """Every story, a month after the one before."""
     resolver = ResolverHarness(stored)
     try:
-        for number, story in enumerate(STORIES):
-            model = "reader-2" if story in SECOND_MODEL else "reader-1"
-            await story(Storyteller(resolver, story.__name__.replace("_", "-"), day(30 * number), model))
+        for number, (name, steps) in enumerate(STORIES.items()):
+            one = Storyteller(resolver, number, "reader-2" if name in SECOND_MODEL else "reader-1")
+            for step in steps:
+                await step(one)
     finally:
         await resolver.close()

@@ -5,9 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from operator import attrgetter
 from typing import Any
-from uuid import UUID
 
 from psycopg.rows import dict_row
 
@@ -19,7 +17,7 @@ from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.model_replies import facts_reply
 from tests.support.harnesses.worker_harness import OUTCOME_SECONDS, running_worker
 from tests.support.servers.openai_server import OpenAiServer
-from tests.support.servers.scripted_model import ResolutionPrompt, ScriptedAnswer, ScriptedDecision, ScriptedModel
+from tests.support.servers.scripted_model import ResolutionPrompt, ScriptedDecision, ScriptedModel
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -37,8 +35,6 @@ class PipelineHarness:
         self.settings = settings
         self.pool = pool
         self.memory = memory
-        # Without Postgres a client looks nothing up, so that commands which it would refuse reach the pipeline.
-        self.unchecked = AsyncMemoryClient(settings=settings.model_copy(update={"postgres": None}))
         self.server = server
         self.model = model
 
@@ -61,9 +57,7 @@ class PipelineHarness:
                 AsyncMemoryClient(settings=whole) as memory,
                 open_pool(whole.postgres, min_size=1, max_size=8, application_name="test") as pool,
             ):
-                harness = cls(whole, pool, memory, server, model)
-                async with harness.unchecked:
-                    yield harness
+                yield cls(whole, pool, memory, server, model)
 
     def person(self, name: str, **scope: str) -> "Person":
         return Person(self, name, {"user_id": name, **scope})
@@ -87,7 +81,7 @@ class Person:
         self,
         *facts: Mapping[str, Any],
         decisions: Mapping[str, ScriptedDecision] | None = None,
-        answers: Sequence[ScriptedAnswer] = (),
+        answers: Sequence[str] = (),
         **turn: Any,
     ) -> Result:
         """Publish one turn and wait for its end.
@@ -104,17 +98,16 @@ class Person:
             model.answers[first] = deque(answers)
         messages = turn.pop("messages", None) or [{"role": "user", "content": one["excerpt"]} for one in facts]
         accepted = await self.harness.memory.add(messages, **self.scope, speaker=self.name.capitalize(), **turn)
-        result = await self._wait_for_end(accepted.turn_id)
+        result = await self.harness.memory.wait(
+            accepted.turn_id,
+            user_id=self.scope["user_id"],
+            tenant=self.scope.get("tenant"),
+            verbose=True,
+            timeout=OUTCOME_SECONDS,
+        )
         if answers:
             del model.answers[first]
         return result
-
-    async def run_command(self, name: str, *arguments: Any, **named: Any) -> Result:
-        """Call a command of `AsyncMemoryClient` by its name, and wait for its end; the client does not check facts."""
-        wide = any(value in ("*", "**") for value in (self.scope | named).values())
-        client = self.harness.memory if wide else self.harness.unchecked
-        sent = await attrgetter(name)(client)(*arguments, **self.scope, **named)
-        return await self._wait_for_end((sent.parts or (sent,))[0].turn_id)
 
     async def facts(self) -> dict[str, dict[str, Any]]:
         """Every fact of the scope as it is now, by its text, in the order of the statements that brought them."""
@@ -131,21 +124,6 @@ class Person:
         """The status of each fact by its text."""
         return {text: row["status"] for text, row in (await self.facts()).items()}
 
-    async def fact_id(self, text: str) -> UUID:
-        found: UUID = (await self.facts())[text]["fact_id"]
-        return found
-
-    async def events(self, turn_id: str) -> list[str]:
-        query = "SELECT event FROM memory_events WHERE owner = %s AND source_id = %s ORDER BY ordinal"
-        owner = f"{self.scope.get('tenant', 'default')}/{self.scope['user_id']}"
-        return [row["event"] for row in await self.harness.rows(query, owner, turn_id)]
-
     def questions_about(self, text: str) -> list[ResolutionPrompt]:
         """The resolution prompts about the new fact `text`, re-prompts too."""
         return [ResolutionPrompt.of(request) for request in self.harness.model.requests_about(text)]
-
-    async def _wait_for_end(self, source_id: str) -> Result:
-        user, tenant = self.scope["user_id"], self.scope.get("tenant")
-        return await self.harness.memory.wait(
-            source_id, user_id=user, tenant=tenant, verbose=True, timeout=OUTCOME_SECONDS
-        )

@@ -49,7 +49,7 @@ def verdicts_by_text(verdicts: Mapping[str, TextVerdict]) -> ScriptedReply:
             labels = [label for label, known in conflict.candidates if known.text in verdict.known]
             action = verdict.action if labels else "ADD"
             merged = verdict.merged if action == "MERGE" else None
-            decisions.append(decision_json(conflict.number, action, *labels, text=merged, search_text=merged))
+            decisions.append(decision_json(conflict.number, action, *labels, text=merged))
         return decisions_reply(*decisions)
 
     return reply

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply, name_json
+from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
 
 _SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
 _ADDED_MESSAGE = re.compile(r"^(user|assistant|system): (.+)$", re.MULTILINE)
@@ -108,10 +108,10 @@ def reply_to(request: ChatRequest, replies: Replies) -> str:
 def with_name_answers(question: str, reply: str) -> str:
     """A reply to a question that has names in doubt, with 0 for each of them where it says nothing of names."""
     numbers = [int(number) for number in _NAME.findall(question)]
-    if not numbers or '"names"' in reply or not reply.startswith('{"decisions"'):
+    if not numbers or '"M1"' in reply or not reply.startswith('{"decisions"'):
         return reply
     decisions = orjson.loads(reply)["decisions"] if _NEW.search(question) else []
-    return decisions_reply(*decisions, names=[name_json(number, 0) for number in numbers])
+    return decisions_reply(*decisions, names=dict.fromkeys(numbers, 0))
 
 
 class EchoReplies:

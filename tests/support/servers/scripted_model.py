@@ -2,18 +2,15 @@
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from mnemolog.schemas.provenance import Verdict
-from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply, name_json
+from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply
 from tests.support.servers.canned_replies import ChatRequest
 
 _KNOWN = re.compile(r"^K(\d+) \((.*?)\): (.+)$", re.MULTILINE)
-_NAME = re.compile(r'^M(\d+) "(.+)" \(', re.MULTILINE)
-_ENTITY = re.compile(r'^E(\d+) "(.+?)" \(', re.MULTILINE)
 _NEW = re.compile(r"^N(\d+) \(.*?\): (.+)\n  said: .*\n  may concern: (.*)$", re.MULTILINE)
 
 
@@ -24,7 +21,6 @@ class ResolutionPrompt:
     new: Mapping[int, str]
     known: Mapping[int, str]
     candidates: Mapping[int, tuple[int, ...]]
-    notes: Mapping[int, str]
 
     @classmethod
     def of(cls, request: ChatRequest) -> "ResolutionPrompt":
@@ -34,7 +30,6 @@ class ResolutionPrompt:
             new={int(number): text for number, text, _ in new},
             known={int(label): text for label, _, text in known},
             candidates={int(number): tuple(map(int, re.findall(r"K(\d+)", concerns))) for number, _, concerns in new},
-            notes={int(label): note for label, note, _ in known},
         )
 
     def label_of(self, text: str) -> int:
@@ -52,30 +47,21 @@ class ScriptedDecision:
     action: Verdict
     target_texts: tuple[str, ...] = ()
     text: str | None = None
-    ended_at: datetime | None = None
 
     def to_json(self, question: ResolutionPrompt, number: int) -> dict[str, Any]:
         labels = [question.label_of(text) for text in self.target_texts]
         if not labels and self.action != "ADD":
             labels = [question.candidates[number][0]]
-        return decision_json(number, self.action, *labels, text=self.text, ended_at=self.ended_at)
-
-
-ScriptedAnswer = str | Callable[[ResolutionPrompt], str]
-"""A reply as it is, or made for a question."""
+        return decision_json(number, self.action, *labels, text=self.text)
 
 
 @dataclass(slots=True)
 class ScriptedModel:
-    """Replies for the test server. A fact without a scripted decision is added, and listed in `unexpected_facts`.
-
-    `names` are those of entities that doubtful names mean; of others nobody can tell.
-    """
+    """Replies for the test server. A fact without a scripted decision is added, and listed in `unexpected_facts`."""
 
     extractions: dict[str, str] = field(default_factory=dict)
     decisions: dict[str, ScriptedDecision] = field(default_factory=dict)
-    answers: dict[str, deque[ScriptedAnswer]] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, deque[str]] = field(default_factory=dict)
     unexpected_facts: list[str] = field(default_factory=list)
     requests: list[ChatRequest] = field(default_factory=list)
 
@@ -86,11 +72,12 @@ class ScriptedModel:
         question = ResolutionPrompt.of(request)
         waiting = next((self.answers[text] for text in question.new.values() if self.answers.get(text)), None)
         if waiting is None:
-            decisions = [self._decide(question, number, text) for number, text in question.new.items()]
-            return decisions_reply(*decisions, names=self._name_answers(request.question))
+            self.unexpected_facts += [text for text in question.new.values() if text not in self.decisions]
+            add = ScriptedDecision("ADD")
+            new = question.new.items()
+            return decisions_reply(*(self.decisions.get(text, add).to_json(question, number) for number, text in new))
         # The last answer is repeated for every further question.
-        answer = waiting.popleft() if len(waiting) > 1 else waiting[0]
-        return answer if isinstance(answer, str) else answer(question)
+        return waiting.popleft() if len(waiting) > 1 else waiting[0]
 
     def requests_about(self, text: str) -> list[ChatRequest]:
         """The resolution prompts in which `text` is a new fact, re-prompts too."""
@@ -100,15 +87,3 @@ class ScriptedModel:
         """The complaints that the model got about its invalid replies about `text`."""
         asked = [request.body["messages"] for request in self.requests_about(text)]
         return [messages[-1]["content"] for messages in asked if messages[-2]["role"] == "assistant"]
-
-    def _name_answers(self, question: str) -> list[dict[str, Any]] | None:
-        """Whom the names in doubt mean; None where there are none."""
-        entities = {name: int(number) for number, name in _ENTITY.findall(question)}
-        names = _NAME.findall(question)
-        answers = [name_json(int(number), entities.get(self.names.get(name, ""), 0)) for number, name in names]
-        return answers or None
-
-    def _decide(self, question: ResolutionPrompt, number: int, text: str) -> dict[str, Any]:
-        if text not in self.decisions:
-            self.unexpected_facts.append(text)
-        return self.decisions.get(text, ScriptedDecision("ADD")).to_json(question, number)

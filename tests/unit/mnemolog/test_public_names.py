@@ -17,7 +17,7 @@ import mnemolog.types
 from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError, Result, Settings
 from mnemolog.client.administration import AdminMethods
 from mnemolog.client.base import ClientOptions
-from mnemolog.client.entity_commands import EntityMethods
+from mnemolog.client.entities import EntityMethods
 from mnemolog.types import Entity
 from tests.support.imports import packages_loaded_by
 

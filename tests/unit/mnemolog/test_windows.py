@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from mnemolog.client import discovery, sync_client
+from mnemolog.client import base, discovery
 
 PROGRAM = """
 import importlib, os, sys
@@ -38,8 +38,8 @@ def test_every_public_name_and_the_command_line_can_be_imported() -> None:
 def test_the_blocking_client_has_a_loop_that_psycopg_takes(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     proactor = asyncio.new_event_loop()
     monkeypatch.setattr(asyncio, "new_event_loop", lambda: proactor)
-    monkeypatch.setattr("mnemolog.client.sync_client.sys.platform", platform)
-    loop = sync_client.new_event_loop()
+    monkeypatch.setattr("mnemolog.client.base.sys.platform", platform)
+    loop = base.new_event_loop()
     assert (loop is proactor) == (platform != "win32")
     assert isinstance(loop, asyncio.SelectorEventLoop)
     loop.close()

@@ -122,7 +122,7 @@ async def test_a_statement_that_is_stopped_while_others_finish_is_given_up(other
 
     async def ten_others_finish() -> None:
         for _ in range(10):
-            tallies.count_finished(others)
+            tallies.finished[others] += 1
 
     operation, count = stopped_until(1000, ten_others_finish)
     with pytest.raises(StatementTimeoutError, match="match took longer"):
@@ -144,8 +144,8 @@ async def test_a_statement_that_is_stopped_as_all_of_its_kind_are_is_repeated() 
     tallies = StatementTallies()
 
     async def others_are_stopped() -> None:
-        tallies.count_finished("another")
-        tallies.of("match").stopped += 1
+        tallies.finished["another"] += 1
+        tallies.stopped["match"] += 1
 
     operation, count = stopped_until(1000, others_are_stopped)
     waiting: list[float | None] = []

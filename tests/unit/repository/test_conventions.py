@@ -9,8 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import mnemolog.client.metrics
 import mnemolog.projections.metrics
 import mnemolog.streams.metrics
@@ -144,16 +142,3 @@ def test_no_metric_has_a_label_for_a_person_or_a_record() -> None:
 
 def test_generated_files_are_as_their_sources_say() -> None:
     assert list(generate.differences(ROOT)) == []
-
-
-def test_the_check_of_generated_files_names_and_shows_what_differs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(generate, "GENERATED", {name: lambda: "# Settings\n" for name in ("a.md", "b.md", "c.md")})
-    generate.write(tmp_path)
-    (tmp_path / "a.md").write_text("# Knobs\n")
-    (tmp_path / "c.md").unlink()
-    changed, missing = generate.differences(tmp_path)
-    assert changed.startswith("--- a.md\n")
-    assert "-# Knobs\n+# Settings" in changed
-    assert missing.startswith("--- c.md\n")

@@ -15,7 +15,8 @@ import mnemolog.projections.metrics
 import mnemolog.streams.metrics
 from mnemolog import MemoryClient, errors
 from mnemolog.cli.app import app
-from mnemolog.client.sync_client import Admin, Entities
+from mnemolog.client.administration import Admin
+from mnemolog.client.entities import Entities
 from mnemolog.schemas import entities
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.entities import ENTITY_TYPES, STRENGTHS, ResolutionStep, Role

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import UUID
 
 import pytest
@@ -18,7 +18,7 @@ from mnemolog.schemas import ids
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.facts import FactState
 from mnemolog.schemas.provenance import FactSnapshot
-from mnemolog.streams.ends import EndRules, move_ends
+from mnemolog.streams.ends import EndRules, may_be_rivals, move_ends
 from tests.support.builders.commits import (
     ALICE,
     Draft,
@@ -35,6 +35,7 @@ from tests.support.builders.commits import (
     skipped,
     with_decision,
 )
+from tests.support.builders.decisions import LAST_YEAR, TODAY, known_fact
 from tests.support.builders.entities import known_entity
 from tests.support.harnesses.memory_projection import MemoryProjection, MemoryReader
 
@@ -104,7 +105,7 @@ class Teller:
         if of is not None and fact_id is not None:
             self.projection.subjects[fact_id] = of
         rules = EndRules(at=told.decided_at, subject_of=lambda _: of)
-        events = asyncio.run(move_ends(told.events, MemoryReader(self.projection), rules))
+        events = asyncio.run(move_ends(told.events, cast("Any", MemoryReader(self.projection)), rules))
         self.projection.append(told.model_copy(update={"events": events}))
         return fact_id
 
@@ -366,3 +367,20 @@ def test_facts_of_one_under_two_names_move_each_others_ends_as_under_one(said: l
     by_two = {place: (bob, ("Robert", "Bob")[is_other], since) for place, (is_other, since) in enumerate(said)}
     by_one = {place: (bob, "Robert", since) for place, (_, _, since) in by_two.items()}
     assert after(by_two, deleted) == after(by_one, deleted)
+
+
+@pytest.mark.parametrize(
+    ("other", "are_rivals"),
+    [
+        pytest.param({"value": "Rome"}, False, id="the same value"),
+        pytest.param({"value": "Rome", "text": "Mira's home is in Rome."}, False, id="the same value in other words"),
+        pytest.param({"value": "Oslo"}, True, id="another value"),
+        pytest.param({}, True, id="a value that is not known"),
+        pytest.param({"value": "Rome", "action_hint": "retract"}, True, id="a later end of the value"),
+        pytest.param({"value": "Oslo", "key": "employer"}, False, id="another key"),
+    ],
+)
+def test_rivals_are_other_values_of_one_slot(other: dict[str, Any], are_rivals: bool) -> None:
+    one = known_fact(key="home_city", value="Rome", true_from=LAST_YEAR)
+    found = known_fact(**{"key": "home_city", "true_from": TODAY, **other})
+    assert may_be_rivals(one, found, EndRules(at=day(NOW))) == are_rivals

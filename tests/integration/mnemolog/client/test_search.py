@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from mnemolog import AsyncMemoryClient
-from mnemolog.client.search_arguments import WhenAsked
+from mnemolog.client.search import WhenAsked
 from mnemolog.errors import QueryError
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
@@ -114,7 +114,7 @@ async def trips(db: ProjectedDatabase) -> AsyncIterator[AsyncMemoryClient]:
     await db.apply(*(commit(f"t{at:%Y%m%d}", added(text), at=at) for text, at in TRIPS.items()))
     settings = Settings(postgres=db.url, provider="openai", base_url="http://127.0.0.1:1/v1")
     async with AsyncMemoryClient(settings=settings, now=lambda: NOW) as memory:
-        memory._connections.query_embedder._timeout_seconds = 0.05
+        memory._connections.search_models._embedding_timeout = 0.05
         yield memory
 
 

@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.errors import MigrationRefusedError, SchemaInUseError
 from mnemolog.projections.migrations import upgrade
 from mnemolog.projections.migrations.upgrade import create_projection_schema, migrate
-from mnemolog.projections.sql import queries
+from mnemolog.projections.sql import migration_text, queries
 from tests.support.databases import database_name
 from tests.support.harnesses.rebuilds import catalogue
 
@@ -151,7 +151,7 @@ async def test_a_view_with_other_columns_is_not_taken_from_those_who_need_it(dat
 async def test_a_numbered_file_runs_once_and_views_are_made_after_it(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text, tables, added = upgrade.migration_text, upgrade._table_files, "projections/0001_shorter.sql"
+    text, tables, added = migration_text, upgrade._table_files, "projections/0001_shorter.sql"
     made = run(database, VIEWS)
     with psycopg.connect(database) as reader:  # readers are not waited for where nothing has changed
         reader.execute("SELECT FROM mnemolog.turns, mnemolog.facts, mnemolog.merge_proposals")

@@ -7,7 +7,6 @@ from mnemolog.projections.database import (
     connection_settings,
     open_pool,
     prepare_connection,
-    register_halfvec,
     retry_while_unavailable,
 )
 from mnemolog.projections.errors import SchemaMissingError
@@ -77,7 +76,7 @@ async def test_a_pool_that_reaches_nobody_waits(database: str) -> None:
 async def test_every_half_arrives_as_it_is(database: str) -> None:
     values = [0.0, -0.0, 1.0, -2.0, 0.333251953125, 65504.0, -5.960464477539063e-08]
     async with await psycopg.AsyncConnection.connect(database) as connection:
-        await register_halfvec(connection)
+        await prepare_connection(connection)
         cursor = await connection.execute(
             "SELECT %b::halfvec::float4[]", [Vector.from_values("m", values)], binary=True
         )

@@ -21,7 +21,6 @@ from mnemolog.projections.search.search import (
     SearchOptions,
     search,
 )
-from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import BOB, added, commit, fact_id_at, pending, replaced
 from tests.support.cases.questions import QUESTIONS, SECONDS
@@ -94,24 +93,6 @@ async def test_it_says_what_is_not_current(db: ProjectedDatabase) -> None:
         "Lives in Oslo.": "pending",
         "Lives in Paris.": "upcoming",
     }
-
-
-async def test_scopes_and_models_do_not_mix(db: ProjectedDatabase) -> None:
-    await db.apply(commit("1", added("Tea.")), commit("2", added("Tea, too."), scope=BOB))
-    of_run, of_tenant = Scope(user_id="alice", run_id="r1"), Scope(user_id="alice", tenant="acme")
-    await db.apply(commit("3", added("Tea of a run."), scope=of_run), commit("4", added("Tea."), scope=of_tenant))
-    for scope, expected in (
-        ("user_id => 'alice'", ["Tea."]),
-        ("user_id => 'alice', run_id => '*'", ["Tea of a run."]),
-        ("user_id => 'alice', run_id => '**'", ["Tea of a run.", "Tea."]),
-        ("user_id => '*'", ["Tea, too.", "Tea."]),
-        ("user_id => 'nobody'", []),
-    ):
-        assert await texts(db, f"search('tea', {scope})") == expected
-    by_vector = "search('coffee', '[0.6, 0.8, 0]', user_id => 'alice', threshold => 0, model => {})"
-    assert await asked(db, by_vector.format("'another'")) == []
-    (row,) = await asked(db, by_vector.format("NULL"))
-    assert row["similarity"] is not None
 
 
 @pytest.fixture

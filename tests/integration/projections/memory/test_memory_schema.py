@@ -1,7 +1,6 @@
 """The schema `memory`: what it shows, and that its functions answer as the client does."""
 
 from datetime import UTC, datetime
-from itertools import product
 from typing import Any, LiteralString
 
 import psycopg
@@ -130,26 +129,6 @@ async def test_what_holds_now_is_what_the_client_lists_and_knows_as_of_now(known
     assert shown == {fact.fact_id: fact for fact in listed}
     as_of = await facts.facts_as_of(known.conn, MINE, believed_at=NOW, true_at=NOW)
     assert shown == {fact.fact_id: fact for fact in as_of}
-
-
-async def test_facts_as_of_two_times_or_one_are_the_clients(known: ProjectedDatabase) -> None:
-    for believed, true in product((0, 1, 1.9, 2.5, 3.5, 9), (1, 1.2, 3, 5)):
-        asked = "SELECT * FROM memory.facts_as_of(%s, %s, user_id => 'alice')"
-        answer = without_state(await records(known, asked, day(believed), day(true)))
-        assert answer == await facts.facts_as_of(known.conn, MINE, believed_at=day(believed), true_at=day(true))
-    at_once = await records(known, "SELECT * FROM memory.facts_as_of(%s, user_id => 'alice')", day(1.5))
-    assert {row["state"] for row in at_once} == {"current"}
-    assert without_state(at_once) == await facts.facts_as_of(known.conn, MINE, believed_at=day(1.5), true_at=day(1.5))
-
-
-async def test_wildcards_are_the_clients(known: ProjectedDatabase) -> None:
-    for ids in ({"user_id": "*"}, {"user_id": "alice", "run_id": "**", "agent_id": "**"}, {"agent_id": "*"}):
-        scope = {"user_id": None, "agent_id": None, "run_id": None, **ids}
-        asked = "SELECT * FROM memory.facts_as_of(user_id => %s, agent_id => %s, run_id => %s)"
-        answer = without_state(await records(known, asked, *scope.values()))
-        listed = await facts.facts(known.conn, ScopeFilter(**ids), at=NOW)
-        assert answer == [fact for fact in listed if not fact.begins_later]
-        assert answer
 
 
 async def test_changes_are_the_clients_and_name_what_they_ended(db: ProjectedDatabase) -> None:

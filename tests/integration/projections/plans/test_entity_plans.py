@@ -54,7 +54,6 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     "relations_of_entity": read_query("relations", "listed_relations", parts=OF_ENTITIES),
     "given_ties": read_query("relations", "given_ties", scope=SMALL.parameters, row="alias"),
     "aliases_of": queries("relations")["aliases_of"],
-    "profile_of_entity": queries("relations")["profile_of_entity"],
     "timeline_of_entity": read_query("relations", "timeline_of_entity", parts=OF_ENTITIES),
     "entities_of_heads": queries("entities")["entities_of_heads"],
     "entities_for": queries("shown")["entities_for"],

@@ -17,11 +17,12 @@ from tests.support.builders.commits import day
 from tests.support.databases import fresh_database
 from tests.support.harnesses.overwrite_stories import STORIES, live_all
 from tests.support.harnesses.projected_database import ProjectedDatabase
-from tests.support.overwrite_reader import WRONG, carried_out_counts, overwrites, taken_back_counts
+from tests.support.overwrite_reader import DIRECT, WRONG, carried_out_counts, overwrites, taken_back_counts
 from tests.support.promtool import check_value
 
 pytestmark = [pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
 Key = tuple[str, ...]
+SETTLED = ("fact_pending", "pending_confirmed", "pending_rejected", "conflict_resolved", "decision_undone")
 COUNTED = ("mnemolog_overwrites_total", "mnemolog_overwrites_taken_back_total", "mnemolog_events_projected_total")
 
 
@@ -69,6 +70,7 @@ def _counter(name: str) -> Counter[Key]:
 
 
 async def test_every_overwrite_has_its_proposer_and_its_result(lived: Lived) -> None:
+    assert {*DIRECT, *SETTLED} <= {event["event"] for event in lived.log}
     expected = Counter((one.event["event"], *one.proposer, one.result) for one in overwrites(lived.log).values())
     query = "SELECT event, decided_by, coalesce(model, ''), coalesce(prompt_version, ''), result FROM overwrites"
     assert Counter(tuple(row) for row in await lived.db.rows(query)) == expected

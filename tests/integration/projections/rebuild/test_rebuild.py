@@ -18,7 +18,7 @@ from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.write.projector import LogRecord
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
-from tests.support.builders.commits import ALICE, BOB, added, commit, day, fact_id_at
+from tests.support.builders.commits import ALICE, BOB, added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.harnesses.rebuilds import (
     RECORDS,
@@ -72,11 +72,6 @@ async def test_replay_gives_the_same_tables(db: ProjectedDatabase) -> None:
     await db.apply(commit("9", added("After."), at=day(9)))
     assert await db.rows("SELECT count(*) FROM facts WHERE text = 'After.'") == [(1,)]
     assert (await rebuild(db.url, TableLogSource(db.pool))).equal
-
-
-async def test_an_empty_log_gives_empty_tables(db: ProjectedDatabase) -> None:
-    report = await rebuild(db.url, TableLogSource(db.pool))
-    assert (report.equal, report.records) == (True, 0)
 
 
 async def test_differences_are_counted_shown_and_mended(db: ProjectedDatabase) -> None:
@@ -272,14 +267,6 @@ async def test_views_of_others_are_not_cut_off(db: ProjectedDatabase) -> None:
         await rebuild(db.url, TableLogSource(db.pool))
     assert (await rebuild(db.url, TableLogSource(db.pool), verify_only=True)).equal
     assert len(await db.rows("SELECT * FROM public.cities")) == len(await db.rows(FACTS))
-
-
-async def test_a_commit_that_no_table_can_hold_is_rejected_alike(db: ProjectedDatabase) -> None:
-    taken = commit("1", added("Bern."))
-    thief = commit("2", added("Rome.", fact_id=fact_id_at(taken)), scope=BOB)
-    await db.apply(taken, thief, commit("3", added("Oslo.")))
-    assert await db.rows("SELECT log_offset, reason FROM rejections") == [(1, "not_storable")]
-    assert (await rebuild(db.url, TableLogSource(db.pool))).equal
 
 
 async def test_a_rebuild_that_has_ended_holds_its_lock_no_longer(

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from mnemolog.projections.stores.turns import PolicyStore
 from mnemolog.schemas.command import tenant_scope
-from mnemolog.schemas.policy import CONFIRM_BELOW, HIGH_RISK, EffectivePolicy, Limits, Policy
+from mnemolog.schemas.policy import EffectivePolicy, Limits, Policy
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.settings import StreamsSettings, default_rules
@@ -47,7 +47,7 @@ def test_a_turn_s_own_word_comes_first() -> None:
 
 def test_what_is_configured_is_the_ground() -> None:
     defaults = default_rules(StreamsSettings(provider="openai"))
-    assert defaults == EffectivePolicy(confirm_below=CONFIRM_BELOW, high_risk=HIGH_RISK)
+    assert defaults == EffectivePolicy(confirm_below=0.9, high_risk=("identity", "health", "finance"))
     offline = replace(defaults, known_entities=0, known_facts=0, call_turns=1)  # the rules read one turn alone
     assert default_rules(StreamsSettings()) == offline
     configured = StreamsSettings(

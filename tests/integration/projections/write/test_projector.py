@@ -393,26 +393,6 @@ async def test_partitions_are_locked_in_one_order(db: ProjectedDatabase) -> None
         assert (await applying).next_offsets == {0: 2, 5: 2}
 
 
-async def test_an_outage_is_waited_out(database: str) -> None:
-    async with open_pool(database, min_size=1, max_size=4, application_name="test-outage") as pool:
-        await Projector(pool).apply({0: log_of(FIRST)})
-        async with await psycopg.AsyncConnection.connect(database, autocommit=True) as admin:
-            await admin.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test-outage'"
-            )
-        applied = await Projector(pool).apply({0: log_of(commit("t2", confirmed(BERN)), start=1)})
-    assert applied.next_offsets == {0: 2}
-
-
-async def test_every_turn_of_the_view_has_its_end_or_is_pending(db: ProjectedDatabase) -> None:
-    await db.journal_turns("t1", "t9")
-    await db.apply(FIRST)
-    assert await db.rows("SELECT source_id, status, decided_at FROM turns ORDER BY 1") == [
-        ("t1", "facts", FIRST.decided_at),
-        ("t9", "pending", None),
-    ]
-
-
 async def test_what_was_projected_is_counted(db: ProjectedDatabase) -> None:
     names: tuple[tuple[str, dict[str, str]], ...] = (
         ("mnemolog_events_projected_total", {"event": "fact_replaced", "by": "threshold"}),

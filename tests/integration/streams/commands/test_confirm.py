@@ -1,11 +1,12 @@
 """What is confirmed together, and what has become of the challenged meanwhile."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from mnemolog.schemas.command import Confirm, Correct, Edit, Expire, Resolve, Undo
-from tests.support.builders.commits import added, commit, day, expired, fact_id_at, merged, pending, replaced
+from mnemolog.schemas.command import Confirm, Correct, Edit, Resolve, Undo
+from tests.support.builders.commits import Draft, added, commit, day, fact_id_at, merged, pending
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
 
@@ -75,19 +76,14 @@ async def test_what_a_human_has_corrected_since_is_for_a_human_to_give_up(harnes
 
 
 NUTS = commit("t1", added("Alice is allergic to nuts.", key="allergy", value="nuts"))
-NO_NUTS = commit(
-    "t2",
-    pending(
-        "Alice is no longer allergic to nuts.",
-        fact_id_at(NUTS),
-        action="retract",
-        key="allergy",
-        value="nuts",
-        action_hint="retract",
-    ),
+OF_NUTS: dict[str, Any] = {"key": "allergy", "value": "nuts"}
+NO_NUTS = pending(
+    "Alice is no longer allergic to nuts.", fact_id_at(NUTS), action="retract", action_hint="retract", **OF_NUTS
 )
+MORE_NUTS = pending("Alice is allergic to nuts since 1992.", fact_id_at(NUTS), action="merge", **OF_NUTS)
 
 
+@pytest.mark.parametrize("held", [NO_NUTS, MORE_NUTS], ids=["an end", "a detail"])
 @pytest.mark.parametrize(
     ("text", "value", "status"),
     [
@@ -96,30 +92,18 @@ NO_NUTS = commit(
         ("Alice is badly allergic to nuts.", "nuts", "pending_confirmation"),
     ],
 )
-async def test_a_held_end_waits_no_more_where_a_person_has_corrected_the_value(
-    db: ProjectedDatabase, text: str, value: str, status: str
+async def test_what_is_held_of_a_value_waits_no_more_where_a_person_has_corrected_the_value(
+    db: ProjectedDatabase, held: Draft, text: str, value: str, status: str
 ) -> None:
-    await db.apply(NUTS, NO_NUTS)
-    commands, waiting = CommandHarness(db), fact_id_at(NO_NUTS)
+    said = commit("t2", held)
+    await db.apply(NUTS, said)
+    commands, waiting = CommandHarness(db), fact_id_at(said)
     edit = Edit(fact_id=fact_id_at(NUTS), text=text, value=value)
     await commands.execute("c1", Correct(edit=edit), at=day(2))
     assert await commands.statuses(waiting) == [status]
     await commands.execute("c2", Undo(source_id="c1"), at=day(3))
     assert await commands.statuses(waiting, fact_id_at(NUTS)) == ["pending_confirmation", "active"]
     assert await stale(commands) == 0
-
-
-async def test_an_announced_end_closes_it_when_it_has_come(harness: CommandHarness) -> None:
-    await harness.stored.apply(commit("t4", expired(OLD, ended_at=day(9)), at=day(2)))
-    assert await harness.statuses(OLD, ONE) == ["active", "pending_confirmation"]
-    done = await harness.execute("c1", Expire(fact_ids=(OLD,)), at=day(10))
-    assert [event.event for event in done.events] == ["fact_expired", "pending_rejected", "pending_rejected"]
-
-
-async def test_what_has_ended_since_is_no_longer_challenged(harness: CommandHarness) -> None:
-    await harness.stored.apply(commit("t4", replaced("Alice lives in Bonn.", OLD), at=day(2)))
-    case = (await harness.known.pending_cases([ONE]))[ONE]
-    assert (case.targets, case.needs_human) == ((), False)
 
 
 async def test_what_is_confirmed_by_a_fast_clock_was_not_said_in_the_future(harness: CommandHarness) -> None:

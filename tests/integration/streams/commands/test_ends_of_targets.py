@@ -8,9 +8,11 @@ from uuid import UUID
 import pytest
 
 from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Delete, DeleteAll, Edit, Resolve, Undo, Update
+from mnemolog.schemas.commit import Commit
 from tests.support.builders.commits import (
     added,
     commit,
+    contradicted,
     day,
     expired,
     fact_id_at,
@@ -113,6 +115,48 @@ async def test_a_former_version_is_deleted_with_each_that_took_its_place(db: Pro
     assert again.outcome == "done", again.detail
     assert await commands.statuses(*versions) == deleted
     assert await db.rows("SELECT detail FROM rejections") == []
+
+
+DENIED = commit("t3", contradicted("Mira lives in Lima.", fact_id_at(OSLO), value="Lima", **SLOT), at=day(6))
+
+
+def edits(named: Commit, text: str) -> list[CommandPayload]:
+    edit = Edit(fact_id=fact_id_at(named), text=text)
+    return [Update(edits=(edit,)), Correct(edit=edit)]
+
+
+@pytest.mark.parametrize("last", [PRAGUE, LEFT, OVER, DENIED], ids=["newer value", "end", "announcement", "denial"])
+@pytest.mark.parametrize("place", [0, 1], ids=["update", "correct"])
+async def test_what_has_ended_is_not_edited_nor_what_ended_it(db: ProjectedDatabase, last: Commit, place: int) -> None:
+    await db.apply(ROME, OSLO, last)
+    commands, versions = CommandHarness(db), [fact_id_at(one) for one in (ROME, OSLO, last)]
+    before = await commands.states(*versions)
+    for number, named in enumerate((ROME, OSLO)):
+        done = await commands.execute(f"c{number}", edits(named, "Mira lived in Kyiv.")[place], at=day(20))
+        assert (done.outcome, done.reason) == ("rejected", "closed_fact"), done.detail
+    assert await commands.states(*versions) == before
+
+
+@pytest.mark.parametrize(("first", "place"), [("update", 0), ("update", 1), ("correct", 1), ("merge", 0), ("merge", 1)])
+async def test_an_edit_by_the_id_of_a_former_version_takes_the_newest(
+    db: ProjectedDatabase, first: str, place: int
+) -> None:
+    await db.apply(ROME, OSLO)
+    commands = CommandHarness(db)
+    if first == "merge":
+        await db.apply(MORE)
+        newest = fact_id_at(MORE)
+    else:
+        order = edits(OSLO, "Mira moved to Oslo with Tom.")[first == "correct"]
+        newest = fact_id_at(await commands.execute("c", order, at=day(20)))
+    done = await commands.execute("d", edits(OSLO, "Mira moved to Oslo with Tim.")[place], at=day(21))
+    assert (done.outcome, str(fact_id_at(OSLO)) in done.detail) == ("done", True), done.detail
+    assert await commands.statuses(newest) == ["superseded"]
+    ended = commit("t4", replaced("Mira moved to Riga.", fact_id_at(done), value="Riga", **SLOT), at=day(30))
+    await db.apply(ended)
+    refused = await commands.execute("e", edits(OSLO, "Mira moved to Oslo with Tam.")[place], at=day(31))
+    assert (refused.outcome, refused.reason) == ("rejected", "closed_fact")
+    assert await commands.statuses(fact_id_at(ended)) == ["active"]
 
 
 LATE = commit("t9", added("Mira lived in Kyiv.", value="Kyiv", true_from=day(0), **SLOT), at=day(22))

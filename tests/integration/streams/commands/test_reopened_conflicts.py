@@ -4,7 +4,7 @@ import pytest
 
 from mnemolog.projections.queries.pending import unresolved
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.command import Correct, Delete, Edit, Resolve
+from mnemolog.schemas.command import CommandPayload, Correct, Delete, DeleteAll, Edit, Resolve, Undo
 from mnemolog.schemas.facts import MovedEnd
 from tests.support.builders.commits import ALICE, added, commit, contradicted, day, fact_id_at, replaced, with_decision
 from tests.support.harnesses.command_harness import CommandHarness
@@ -13,9 +13,10 @@ from tests.support.harnesses.projected_database import ProjectedDatabase
 pytestmark = pytest.mark.postgres
 
 MINE = ScopeFilter.of_scope(ALICE)
+KNOWN_ROME = added("Lives in Rome.", key="home_city", value="Rome", single_valued=True)
 KNOWN = commit(
     "t1",
-    added("Lives in Rome.", key="home_city", value="Rome", single_valued=True),
+    KNOWN_ROME,
     added("Tom lives in Lima.", key="home_city", value="Lima", subject="Tom", single_valued=True),
 )
 ROME = fact_id_at(KNOWN)
@@ -65,3 +66,25 @@ async def test_one_that_was_unresolved_before_its_end_is_so_beside_the_same_fact
     (conflict,) = await unresolved(db.conn, MINE, day(4))
     assert [known.text for known in conflict.beside] == ["Drinks tea."]
     assert await harness.known.conflicting_fact_ids(fact_id_at(doubtful)) == (fact_id_at(known),)
+
+
+@pytest.mark.parametrize("again", ["Lives in Rome.", "Rome is where Alice lives."])
+@pytest.mark.parametrize("order", [DeleteAll(), DeleteAll(key="home_city"), Delete(fact_ids=(ROME,))])
+async def test_one_that_was_told_again_in_between_is_no_question(
+    db: ProjectedDatabase, order: CommandPayload, again: str
+) -> None:
+    harness = CommandHarness(db)
+    await db.apply(commit("t1", KNOWN_ROME))
+    await harness.execute("c1", order, at=day(1))
+    told = commit("t2", added(again, key="home_city", value="Rome", single_valued=True), at=day(2))
+    await db.apply(told)
+    undone = await harness.execute("c2", Undo(source_id="c1"), at=day(3))
+    assert undone.outcome == "done", undone.detail
+    assert await harness.statuses(ROME, fact_id_at(told)) == ["active", "active"]
+    assert await unresolved(db.conn, MINE, day(4)) == []
+    await harness.execute("c3", Undo(source_id="c2"), at=day(4))
+    other = commit("t3", added("Lives in Oslo.", key="home_city", value="Oslo", single_valued=True), at=day(5))
+    await db.apply(other)
+    await harness.execute("c4", Undo(source_id="c3"), at=day(6))
+    (conflict,) = await unresolved(db.conn, MINE, day(7))
+    assert (conflict.fact.fact_id, [known.text for known in conflict.beside]) == (ROME, ["Lives in Oslo."])

@@ -1,16 +1,13 @@
 """Taking back on real tables: by event, by source, by whoever decided; all in one scope, and as a rebuild has it."""
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from mnemolog.projections.queries.diff import diff
-from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import TableLogSource
-from mnemolog.schemas.command import CommandPayload, Delete, DeleteAll, Edit, Resolve, SetPolicy, Undo, Update
+from mnemolog.schemas.command import DeleteAll, SetPolicy, Undo
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.policy import Policy
 from mnemolog.schemas.provenance import Step
@@ -22,23 +19,13 @@ from tests.support.builders.commits import (
     added,
     commit,
     confirmed,
-    contradicted,
-    corrected,
     day,
     event_id_at,
-    expired,
-    extended,
     fact_id_at,
-    merged,
     pending,
-    pending_confirmed,
-    pending_rejected,
     pseudo_random_vector,
-    related,
     replaced,
-    resolved,
     retracted,
-    skipped,
     with_decision,
 )
 from tests.support.harnesses.command_harness import CommandHarness
@@ -67,89 +54,6 @@ async def pending_rows(harness: CommandHarness) -> list[Any]:
     return await harness.stored.rows(
         "SELECT fact_id, settlement, settled_at, settled_by FROM pending_confirmations ORDER BY fact_id"
     )
-
-
-WAITING = commit("t2", pending("Alice lives in Chur.", BERN, action="replace", ended_at=day(1)), at=day(1))
-CHUR = fact_id_at(WAITING)
-
-
-DRAFTS = [
-    added("Alice rows."),
-    skipped(BERN),
-    confirmed(BERN),
-    merged("Alice lives in Bern with a cat.", BERN, CAT),
-    replaced("Alice lives in Rome.", BERN),
-    replaced("Alice will live in Rome.", BERN, ended_at=day(90)),
-    contradicted("Alice lives in Rome.", BERN),
-    extended("Alice lives in Bern's old town.", BERN),
-    related("Alice works in Bern.", BERN),
-    expired(BERN, ended_at=day(1)),
-    expired(BERN, ended_at=day(90), text="Alice moves out in spring."),
-    retracted(BERN),
-    retracted(BERN, ended_at=day(1), text="Alice no longer lives in Bern."),
-    pending("Alice lives in Thun.", BERN),
-    pending_confirmed(CHUR, BERN, action="replace", ended_at=day(1), text="Alice lives in Chur."),
-    pending_rejected(CHUR, confirmed=BERN, text="Alice lives in Bern."),
-    corrected("Alice lives in Biel.", BERN),
-    corrected("Alice lives in Biel.", BERN, ended_at=day(1)),
-    resolved(SKIS, CAT, action="keep_both"),
-    resolved(SKIS, CAT, action="keep_old"),
-    resolved(SKIS, CAT, action="contradict"),
-    resolved(SKIS, CAT, action="replace", ended_at=day(1)),
-]
-
-
-async def test_each_event_can_be_taken_back_and_put_back(harness: CommandHarness) -> None:
-    """One event after the other on the same facts, each undone, reinstated and undone again."""
-    await harness.stored.apply(WAITING)
-    before, cases = await current_states(harness), await pending_rows(harness)
-    for number, draft in enumerate(DRAFTS):
-
-        async def undo(step: str, order: Undo, number: int = number) -> Commit:
-            done = await harness.execute(f"u{number}-{step}", order, at=day(3))
-            assert done.outcome == "done", (number, done.detail)
-            return done
-
-        async def is_as_before(number: int = number) -> bool:
-            states = await current_states(harness)
-            new = [states[fact_id]["status"] for fact_id in states.keys() - before.keys()]
-            assert {fact_id: states[fact_id] for fact_id in before} == before, number
-            return set(new) <= {"undone"} and [row for row in await pending_rows(harness) if row[0] == CHUR] == cases
-
-        made = commit(f"e{number}", draft, at=day(2))
-        await harness.stored.apply(made)
-        after, cases_after = await current_states(harness), await pending_rows(harness)
-        assert after != before
-        first = await undo("a", Undo(event_id=event_id_at(made)))
-        assert await is_as_before()
-        await undo("b", Undo(event_id=event_id_at(first)))
-        assert await current_states(harness) == after
-        assert [row[:2] for row in await pending_rows(harness)] == [row[:2] for row in cases_after]
-        await undo("c", Undo(source_id=f"u{number}-b"))
-        assert await is_as_before()
-    assert await harness.stored.rows("SELECT count(*) FROM memory_events WHERE stale") == [(0,)]
-    assert (await rebuild(harness.stored.url, TableLogSource(harness.stored.pool))).equal
-
-
-async def test_a_command_can_be_taken_back(harness: CommandHarness) -> None:
-    before = await current_states(harness)
-    orders: list[tuple[CommandPayload, int]] = [
-        (Update(edits=(Edit(fact_id=BERN, text="Basel."), Edit(fact_id=CAT, text="A dog."))), 2),
-        (Delete(fact_ids=(BERN, CAT)), 2),
-        (DeleteAll(), 1),
-        (Resolve(fact_id=SKIS, targets=(CAT,), action="merge", text="Alice skis with a cat."), 1),
-    ]
-    for number, (order, again) in enumerate(orders):
-        await harness.execute(f"c{number}", order, at=day(1))
-        states = await current_states(harness)
-        assert {fact_id: states[fact_id] for fact_id in before} != before
-        undo = await harness.execute(f"u{number}", Undo(source_id=f"c{number}"), at=day(2), actor="ana@example.org")
-        assert len(undo.events) == again
-        assert undo.events[0].decision.reason.startswith("ana@example.org took back ")
-        states = await current_states(harness)
-        assert {fact_id: states[fact_id] for fact_id in before} == before
-        refused = await harness.execute(f"r{number}", Undo(source_id=f"c{number}"), at=day(3))
-        assert (refused.outcome, refused.reason) == ("rejected", "already_undone")
 
 
 async def test_two_thousand_deleted_facts_can_be_taken_back(harness: CommandHarness) -> None:
@@ -262,36 +166,6 @@ async def test_what_is_not_there_or_anothers_is_refused(harness: CommandHarness)
         assert (refused.outcome, refused.reason) == ("rejected", "nothing_to_undo")
         assert "secret" not in refused.detail
     assert await current_states(harness) == before
-
-
-async def test_a_diff_tells_what_holds_again_where_its_successor_was(harness: CommandHarness) -> None:
-    async def told(since: float) -> Sequence[tuple[str, str | None, str | None, list[str]]]:
-        changes = await diff(harness.stored.conn, ScopeFilter.of_scope(ALICE), day(since), day(100))
-        in_order = [(kind, one.text, one.status, [old.text for old in one.old]) for kind, one in changes.in_order]
-        assert len(changes.undone) == sum(kind == "undone" for kind, *_ in in_order)
-        return in_order
-
-    rome, together = "Alice lives in Rome.", "Alice lives in Bern with a cat."
-    bern, cat, skis = (event.new_fact.text for event in KNOWN.events if event.new_fact)
-    await harness.stored.apply(commit("t2", replaced(rome, BERN), at=day(1)))
-    await harness.execute("c1", Undo(source_id="t2"), at=day(2))
-    await harness.stored.apply(commit("t3", added("Alice rows."), at=day(2.5)))
-    assert await told(0.5) == [
-        ("replaced", rome, None, [bern]),
-        ("undone", bern, "active", [rome]),
-        ("added", "Alice rows.", None, []),
-    ]
-    await harness.execute("c2", Undo(source_id="c1"), at=day(3))
-    assert await told(3) == [("undone", rome, "active", [bern])]
-    await harness.execute("c3", Undo(source_id="c2"), at=day(4))
-    await harness.stored.apply(commit("t4", merged(together, BERN, CAT), at=day(4.5)))
-    await harness.execute("c4", Undo(source_id="t4"), at=day(5))
-    assert await told(5) == [("undone", bern, "active", [together]), ("undone", cat, "active", [together])]
-    await harness.stored.apply(commit("t5", retracted(BERN), confirmed(CAT), at=day(5.5)))
-    await harness.execute("c5", Undo(source_id="t5"), at=day(6))
-    assert sorted(await told(6)) == [("undone", cat, "active", []), ("undone", bern, "active", [])]
-    await harness.execute("c6", Undo(source_id="t1", cascade=True), at=day(7))
-    assert {one for _, one, status, old in await told(7) if (status, old) == ("undone", [])} == {bern, cat, skis}
 
 
 def undone_by(made: Commit) -> list[UUID]:

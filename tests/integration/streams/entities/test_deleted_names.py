@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from mnemolog import AsyncMemoryClient
-from mnemolog.schemas.command import AliasEntity, Correct, Delete, Edit, ForgetEntity, MergeEntities, RenameEntity
+from mnemolog.schemas.command import AliasEntity, Delete, ForgetEntity, MergeEntities, RenameEntity
 from mnemolog.schemas.commit import Commit
 from tests.support.builders.commits import fact_id_at
 from tests.support.builders.model_replies import decision_json
@@ -44,20 +44,6 @@ async def test_a_name_goes_with_the_only_fact_that_tells_it(people: NamedPeople,
     assert "my wife Ana" not in [one.text for one in details.timeline if one.change == "named"]
     await people.undo(deletion)
     assert await names(people, memory) == before
-
-
-async def test_its_own_name_gives_way_to_one_that_a_fact_tells(people: NamedPeople, memory: AsyncMemoryClient) -> None:
-    told = await people.say("My wife Ana Keller paints", ("my wife Ana Keller", "person"))
-    later = await people.say("Ana sings", subject="Ana")
-    assert await names(people, memory) == {"Alice": [], "Ana Keller": ["my wife Ana Keller", "Ana"]}
-    await delete(people, told)
-    assert await names(people, memory) == {"Alice": [], "Ana": []}
-    assert [hit.fact.text for hit in (await memory.entities.get("Ana", user_id="alice")).facts] == ["Ana sings"]
-    await delete(people, later)
-    assert await names(people, memory) == {"Alice": []}
-    met = await people.say("I met Mark", ("Mark", "person"))
-    await people.order(Correct(edit=Edit(fact_id=fact_id_at(met), text="I met Marc")))
-    assert "Mark" not in await names(people, memory)
 
 
 async def test_a_retraction_in_a_conversation_leaves_names_as_they_are(
@@ -126,3 +112,23 @@ async def test_a_text_has_a_name_as_whole_words(people: NamedPeople) -> None:
     )
     found = await people.rows("SELECT has_plain_name('I like (Ana)', 'ana'), has_plain_name('Ana''s', 'Ana')")
     assert (wrong, found) == ([], [(True, False)])
+
+
+@pytest.mark.parametrize(("name", "given"), [("Bob", "Robert Miller"), ("Robert", "Robert Miller"), ("Anna", "Ruth")])
+@pytest.mark.parametrize("command", [RenameEntity, AliasEntity])
+async def test_a_name_that_a_turn_said_outlives_the_command_that_gave_it(
+    people: NamedPeople, memory: AsyncMemoryClient, command: type[RenameEntity | AliasEntity], name: str, given: str
+) -> None:
+    await people.say(f"{name} sings", (name, "person"), subject=name)
+    entity_id = (await memory.entities.get(name, user_id="alice")).entity.entity_id
+    renamed = await people.order(command(entity_id=entity_id, name=given))
+    unsaid = await people.undo(renamed)
+    assert given not in {one for own, others in (await names(people, memory)).items() for one in (own, *others)}
+    await people.undo(unsaid)
+    told = await people.say(f"{given} moved to Lima", (given, "person"), subject=given)
+    await people.undo(renamed)
+    known = await memory.entities.get(given, user_id="alice")
+    assert (known.entity.entity_id, known.name, known.entity.aliases) == (entity_id, name, [given])
+    await people.undo(told)
+    assert (await names(people, memory))[name] == []
+    assert await people.is_rebuilt_equal()

@@ -17,7 +17,6 @@ from mnemolog.schemas.command import (
     Undo,
 )
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.entity_events import EntityAliasSet
 from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import ALICE, fact_id_at
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -40,10 +39,6 @@ class Talk:
         return [
             await self.people.say(f"I met {name}", (name, "person"), scope=scope, speaker=speaker) for name in names
         ]
-
-    async def saw(self, name: str) -> Commit:
-        """A later turn that names a person."""
-        return await self.people.say(f"I saw {name}", (name, "person"))
 
     async def seen(self, scope: Scope = ALICE) -> Seen:
         """Per name of an entity, the user left out, its other names and the facts that name it."""
@@ -69,71 +64,6 @@ class Talk:
 async def talk(database: str) -> AsyncIterator[Talk]:
     async with named_people(database) as people, AsyncMemoryClient(postgres=database) as client:
         yield Talk(people, client)
-
-
-async def test_readers_and_later_turns_see_each_command_its_undo_and_its_redo(talk: Talk) -> None:
-    """One example of each command; the property of entities tries them in all orders."""
-    await talk.met("Annie", "Ana Keller", "Hanna", "Zoe", "Thomas", "Tom", "Bob")
-    await talk.met("Max", "Maximilian", "Gus", "Kim")
-    annie, keller, hanna, zoe, thomas, bob, max_, first, second = await talk.ids(
-        "Annie", "Ana Keller", "Hanna", "Zoe", "Thomas", "Bob", "Max", "Gus", "Kim"
-    )
-    facts = {one.text: one.fact_id for one in await talk.client.facts(user_id="alice")}
-    before = await talk.seen()
-    commands: list[EntityCommand] = [
-        MergeEntities(entity_ids=(annie,), into=keller),
-        RenameEntity(entity_id=hanna, name="Ida"),
-        AliasEntity(entity_id=zoe, name="the doctor"),
-        AliasEntity(entity_id=bob, name="Tom", moved_from=thomas),
-        SplitEntity(entity_id=max_, name="Maximilian", names=("Maximilian",), fact_ids=(facts["I met Maximilian"],)),
-        ForgetEntity(entity_id=first),
-        ForgetEntity(entity_id=second, facts=True),
-    ]
-    after = {
-        "Ana Keller": (["Annie"], ["Annie", "Ana Keller"]),
-        "Ida": (["Hanna"], ["Hanna"]),
-        "Zoe": (["the doctor"], ["Zoe"]),
-        "Thomas": ([], ["Thomas", "Tom"]),
-        "Bob": (["Tom"], ["Bob"]),
-        "Max": ([], ["Max"]),
-        "Maximilian": ([], ["Maximilian"]),
-    }
-    commits = [await talk.done(command) for command in commands]
-    assert await talk.seen() == after
-    for_sql_users = """SELECT e.name, count(DISTINCT n.fact_id) FROM memory.entities e JOIN memory.fact_entities n
-        USING (entity_id) WHERE e.user_id = 'alice' AND n.user_id = 'alice' AND NOT e.is_user GROUP BY e.name"""
-    assert dict(await talk.people.rows(for_sql_users)) == {name: len(texts) for name, (_, texts) in after.items()}
-    assert await talk.people.is_rebuilt_equal()
-    undone = [await talk.people.undo(commit) for commit in commits]
-    assert await talk.seen() == before
-    assert await talk.people.is_rebuilt_equal()
-    redone = [await talk.people.undo(commit) for commit in undone]
-    assert {commit.outcome for commit in (*undone, *redone)} == {"done"}
-    assert await talk.seen() == after
-    said = {
-        "annie": "Ana Keller",
-        "Hanna": "Ida",
-        "The Doctor": "Zoe",
-        "TOM": "Bob",
-        "maximilian": "Maximilian",
-        "gus": "gus",
-        "kim": "kim",
-    }
-    for name, meant in said.items():
-        await talk.saw(name)
-        assert (await talk.seen())[meant][1][-1] == f"I saw {name}"
-    assert await talk.people.is_rebuilt_equal()
-
-
-async def test_a_name_moves_only_where_the_command_says_from_whom(talk: Talk) -> None:
-    await talk.met("Thomas", "Tom", "Bob")
-    thomas, bob = await talk.ids("Thomas", "Bob")
-    refused = await talk.people.order(AliasEntity(entity_id=bob, name="Tom"))
-    assert (refused.reason, str(thomas) in refused.detail) == ("name_taken", True)
-    (event,) = (await talk.done(AliasEntity(entity_id=bob, name="Tom", moved_from=thomas))).entity_events
-    assert isinstance(event, EntityAliasSet)
-    assert "called Bob Tom, which Thomas was called" in event.decision.reason
-    assert (await talk.done(AliasEntity(entity_id=bob, name="Tom"))).entity_events == ()
 
 
 async def test_what_cannot_be_done_is_refused_with_its_reason(talk: Talk) -> None:
@@ -219,7 +149,7 @@ async def test_what_was_merged_into_a_forgotten_entity_is_forgotten_with_it(talk
     await talk.done(MergeEntities(entity_ids=(bea,), into=ana))
     await talk.people.undo(undo)
     assert await talk.seen() == {}
-    again = await talk.saw("Bea")
+    again = await talk.people.say("I saw Bea", ("Bea", "person"))
     assert [event.event for event in again.entity_events] == ["entity_registered", "fact_linked"]
     assert await talk.seen() == {"Bea": ([], ["I saw Bea"])}
     assert await talk.people.is_rebuilt_equal()

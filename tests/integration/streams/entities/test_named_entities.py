@@ -21,36 +21,6 @@ async def names(people: NamedPeople, user_id: str = "alice") -> list[tuple[str, 
     return [(name, kind) for name, kind in await people.rows(query, user_id)]
 
 
-async def test_one_entity_has_all_its_names_also_after_a_rebuild(people: NamedPeople) -> None:
-    await people.say("I met my wife Ana in Rome", ("my wife Ana", "person"), ("Rome", "place"))
-    await people.say("I met Jonathan Miller", ("Jonathan Miller", "person"))
-    await people.say("I met Ana", ("Ana", "person"), scope=BEN, speaker="Ben")
-    for name in ("ÁNA", "my wife", "Ana Keller"):
-        await people.say(f"I called {name}", (name, "person"))
-        assert await people.named(f"I called {name}") == {("Alice", "subject"), ("Ana", "object")}
-    await people.say("Jnoathan Miller called", ("Jnoathan Miller", "person"))  # looked up by the ends of the name
-    assert ("Jonathan Miller", "object") in await people.named("Jnoathan Miller called")
-    again = await people.say("I met Jonathan Miller", ("Jonathan Miller", "person"))
-    assert ([event.event for event in again.events], again.entity_events) == (["fact_skipped"], ())
-    known = [("Alice", "person"), ("Ana", "person"), ("Rome", "place"), ("Jonathan Miller", "person")]
-    assert await names(people) == known
-    assert await people.is_rebuilt_equal(in_place=True)
-    assert await names(people) == known
-
-
-async def test_the_user_is_one_entity_and_another_speaker_is_another(people: NamedPeople) -> None:
-    await people.say("It rains here", speaker=None, subject="the user")
-    await people.say("I sail", subject="Alice")
-    await people.say("I ski", subject=None)
-    await people.say("I dance", subject="ALICE", speaker=None)
-    aliases = "SELECT kind, alias FROM entity_aliases ORDER BY recorded_at, place"
-    assert await people.rows(aliases) == [("user", "the user"), ("name", "Alice")]
-    await people.say("I run with my wife", ("my wife", "person"), speaker="Bob")
-    await people.say("I sing with my wife", ("my wife", "person"))
-    assert await people.named("I run with my wife") == {("Bob", "subject"), ("my wife", "object")}
-    assert [name for name, _ in await names(people)][1:] == ["Bob", "my wife", "my wife"]
-
-
 async def test_the_user_is_known_among_more_entities_than_are_looked_up(
     people: NamedPeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:

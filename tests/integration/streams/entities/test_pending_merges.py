@@ -10,7 +10,7 @@ from mnemolog.projections.errors import UnknownFactError
 from mnemolog.projections.queries.ids import find_facts
 from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.command import Confirm, ForgetEntity, MergeEntities, Reject, SplitEntity
+from mnemolog.schemas.command import Confirm, Reject
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from tests.support.harnesses.named_people import NamedPeople, named_people
@@ -72,31 +72,6 @@ async def test_what_a_turn_says_to_be_one_waits_for_a_person(wife: Wife) -> None
     assert [one.event_id for one in await wife.pending()] == [waiting.event_id]
 
 
-async def test_a_proposed_merge_of_what_is_forgotten_or_merged_waits_no_more(wife: Wife) -> None:
-    _, waiting = await wife.introduce()
-    merge = await wife.people.order(MergeEntities(entity_ids=(waiting.merged,), into=waiting.into))
-    assert await wife.pending() == []
-    await wife.people.undo(merge)
-    assert len(await wife.pending()) == 1
-    await wife.people.order(ForgetEntity(entity_id=waiting.merged))
-    assert await wife.pending() == []
-    late = await wife.people.order(Confirm(fact_ids=(waiting.event_id,)))
-    assert (late.outcome, late.reason) == ("rejected", "not_pending")
-
-
-async def test_the_user_is_merged_into_nobody_by_a_proposed_merge_either(wife: Wife) -> None:
-    _, waiting = await wife.introduce()
-    (user,) = [one for one in await wife.client.entities.list(user_id="alice") if one.is_user]
-    await wife.people.order(MergeEntities(entity_ids=(waiting.merged,), into=user.entity_id))
-    by_command = await wife.people.order(MergeEntities(entity_ids=(user.entity_id,), into=waiting.into))
-    confirmed = await wife.people.order(Confirm(fact_ids=(waiting.event_id,)))
-    assert (confirmed.outcome, confirmed.reason) == ("rejected", "invalid_command")
-    assert confirmed.detail == by_command.detail
-    assert "the user is merged into nobody" in confirmed.detail
-    rejected = await wife.people.order(Reject(fact_ids=(waiting.event_id,)))
-    assert (rejected.outcome, await wife.pending()) == ("done", [])
-
-
 async def test_a_command_settles_facts_and_merges_together_or_neither(wife: Wife) -> None:
     await wife.people.say("Eva likes tea", ("Eva", "person"))
     _, first = await wife.introduce()
@@ -113,12 +88,3 @@ async def test_a_command_settles_facts_and_merges_together_or_neither(wife: Wife
     done = await wife.people.order(Confirm(fact_ids=(fact_id, first.event_id)))
     assert [event.event for event in (*done.events, *done.entity_events)] == ["fact_confirmed", "entities_merged"]
     assert (await wife.seen(), await wife.pending()) == ({"Ana": 3, "Eva": 2}, [])
-
-
-async def test_two_whom_a_person_has_split_are_not_proposed_as_one(wife: Wife) -> None:
-    await wife.people.say("My wife sings", ("my wife", "person"))
-    await wife.people.say("I met my wife Ana", ("my wife Ana", "person"))
-    (one,) = [one for one in await wife.client.entities.list(user_id="alice") if not one.is_user]
-    await wife.people.order(SplitEntity(entity_id=one.entity_id, name="Ana", names=("Ana",), fact_ids=()))
-    await wife.people.say("I called my wife Ana", ("my wife Ana", "person"))
-    assert await wife.pending() == []

@@ -9,7 +9,7 @@ import pytest
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.projections.errors import UnknownEntityError
 from mnemolog.projections.stores.entities import EntityStore, ShownEntitiesRequest
-from mnemolog.schemas.command import Delete, SplitEntity
+from mnemolog.schemas.command import Delete
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.llm.background import TIE_HEADS
@@ -107,20 +107,6 @@ async def test_an_entity_and_a_relation_of_a_repetition_hold_while_that_does(
     assert await people.rows("SELECT name FROM entities WHERE user_id = 'ben'") == [("Ana",)]
     assert await people.rows("SELECT count(*) FROM rejections") == [(0,)]
     assert await people.is_rebuilt_equal()
-
-
-async def test_a_relation_that_is_told_and_split_again_is_one_moment(
-    people: NamedPeople, memory: AsyncMemoryClient
-) -> None:
-    await people.say("Chess Club is old", ("Chess Club", "organisation"))
-    first = await say_chess(people, "Ana", text=IN_CLUB)
-    again = await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
-    await people.undo(again)
-    await say_chess(people, "Ana", "Chess Club", text=IN_CLUB, relations=[CLUB])
-    club = (await memory.entities.get("Chess Club", user_id="alice")).entity
-    await people.order(SplitEntity(entity_id=club.entity_id, name="Other Club", fact_ids=(fact_id_at(first),)))
-    timeline = (await memory.entities.get("Other Club", user_id="alice")).timeline
-    assert [one.text for one in timeline if one.change == "related"] == ["Ana member_of Other Club"]
 
 
 async def test_a_prompt_names_nobody_for_a_relation_of_an_undone_repetition(people: NamedPeople) -> None:

@@ -62,13 +62,6 @@ class UnreliableBroker:
         self.delays.append(seconds)
 
 
-async def test_a_sent_record_is_there(bootstrap: str, sender: Sender, turns: str) -> None:
-    sent = await sender.send(turns, key=b"user", value=b"hello", headers=(("origin", b"t/0/1"),))
-    [found] = await read_all(bootstrap, turns)
-    assert (found.topic, found.partition, found.offset) == (sent.topic, sent.partition, sent.offset)
-    assert (found.key, found.value, found.headers) == (b"user", b"hello", (("origin", b"t/0/1"),))
-
-
 async def test_what_the_broker_takes_is_what_passes_the_check_before_it_is_sent(
     bootstrap: str, sender: Sender, turns: str
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,7 +15,6 @@ from mnemolog.streams.llm.openai_models import MAX_CHARACTERS, MAX_TEXTS, Endpoi
 from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError
 from mnemolog.streams.metrics import MODEL_ERRORS
 from tests.support.builders.prompts import extraction, user
-from tests.support.polling import eventually
 from tests.support.servers.openai_server import OpenAiServer
 
 PACE = RetrySettings(initial_delay=0.005, max_delay=0.02, failures_to_pause=4)
@@ -134,31 +131,6 @@ async def test_unusable_replies_to_all_are_waited_out(server: OpenAiServer, mode
     assert "Berlin" in await complete(server)
 
 
-async def test_a_server_that_is_not_there_is_waited_for() -> None:
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
-    before = counted_errors()
-    chat = OpenAiChatModel(Endpoint(base_url=f"http://127.0.0.1:{port}/v1", retry=PACE, api_key="k"), "test-model")
-    waiting = asyncio.create_task(chat.complete(prompt()))
-    await eventually(lambda: chat.paused)
-    with OpenAiServer(port=port):
-        assert "Berlin" in (await asyncio.wait_for(waiting, 20)).text
-        await chat.close()
-    assert not chat.paused
-    assert counted_errors()["connection"] > before.get("connection", 0)
-
-
-async def test_retry_after_is_honoured(server: OpenAiServer) -> None:
-    server.fail(mode="status", status=429, retry_after="0.4")
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    chat = OpenAiChatModel(endpoint(server, replace(PACE, max_delay=5.0)), "test-model")
-    await chat.complete(prompt())
-    await chat.close()
-    assert loop.time() - start >= 0.4
-
-
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
@@ -201,17 +173,6 @@ async def test_a_model_s_poor_words_are_the_parser_s_to_judge(server: OpenAiServ
     assert server.requests["chat"] == 1
 
 
-async def test_a_prompt_that_always_times_out_is_poison_while_others_succeed(server: OpenAiServer) -> None:
-    server.fail(mode="hang", times=None, containing="poison")
-    chat = OpenAiChatModel(endpoint(server, timeout=0.5), "test-model")
-    poison = asyncio.create_task(chat.complete(prompt("I drink poison.")))
-    while not poison.done():
-        await chat.complete(prompt())
-    with pytest.raises(PromptRefusedError, match="timeout"):
-        await poison
-    await chat.close()
-
-
 async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer) -> None:
     chat = OpenAiChatModel(endpoint(server, timeout=0.01), "test-model")
     server.latency = 0.2
@@ -219,24 +180,6 @@ async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer)
     await chat.close()
     assert reply.model == "finer-model"
     assert [body["model"] for body in server.bodies] == ["finer-model"]
-
-
-async def test_what_a_prompt_chose_for_itself_is_its_own_fault_and_holds_up_no_other(server: OpenAiServer) -> None:
-    chat = OpenAiChatModel(endpoint(server), "test-model")
-    before = counted_errors("other").get("http_402", 0)
-    server.fail(mode="status", status=402, times=None, containing="no-such-model")
-    with pytest.raises(PromptRefusedError, match="http_402"):
-        await chat.complete(replace(prompt(), model="no-such-model"))
-    assert counted_errors("other")["http_402"] - before == 20
-    server.fail(mode="hang", times=None, containing="slow")
-    ends = await asyncio.gather(
-        *(chat.complete(replace(prompt("I am slow."), timeout=0.02)) for _ in range(PACE.failures_to_pause)),
-        return_exceptions=True,
-    )
-    assert {type(end) for end in ends} == {PromptRefusedError}
-    assert not chat.paused
-    assert (await chat.complete(prompt())).model == "test-model"
-    await chat.close()
 
 
 @pytest.mark.parametrize("left_out", [(), ("encoding_format",)], ids=["base64", "numbers"])

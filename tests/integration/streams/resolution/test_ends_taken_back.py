@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from mnemolog.projections.queries.facts import facts, facts_as_of
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.command import CommandPayload, Confirm, Correct, Delete, DeleteAll, Edit, Expire, Update
+from mnemolog.schemas.command import CommandPayload, Confirm, Correct, DeleteAll, Edit, Expire, Update
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.filters import parse_filter
@@ -85,14 +85,6 @@ async def tell_plan(story: Story) -> None:
     assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(PLAN), False)
 
 
-async def check_berlin_holds(story: Story) -> None:
-    assert await story.end_of(BERLIN) == OPEN
-    after = FEBRUARY + timedelta(days=1)
-    assert await story.expire(after) == 0
-    assert BERLIN in await story.active(after)
-    assert PLAN not in await story.active(after)
-
-
 @pytest.mark.parametrize("action", ["CONTRADICT", "REPLACE", "RETRACT"])
 async def test_a_plan_that_is_called_off_ends_nothing(story: Story, action: str) -> None:
     await tell_plan(story)
@@ -101,23 +93,11 @@ async def test_a_plan_that_is_called_off_ends_nothing(story: Story, action: str)
     if action == "CONTRADICT":  # the plan was told explicitly: one denial does not suffice
         again = home(CALLED_OFF_TWICE, action_hint="retract", single_valued=False)
         await story.tell(again, at=day(9))
-    await check_berlin_holds(story)
-
-
-@pytest.mark.parametrize(
-    ("filters", "left"),
-    [(None, []), ({"key": "home_city", "state": "active"}, []), ({"memory": {"contains": "Munich"}}, [BERLIN])],
-)
-async def test_delete_all_reopens_nothing_it_selects(
-    story: Story, filters: dict[str, object] | None, left: list[str]
-) -> None:
-    """By key or by a filter; of what is known already it selects what it would select if that were active."""
-    await story.tell(home(BERLIN), at=day(0))
-    munich = "Mira lives in Munich."
-    await story.tell(home(munich, action_hint="update"), {munich: verdict("REPLACE", BERLIN)}, at=day(5))
-    payload = DeleteAll(key="home_city") if filters is None else DeleteAll(filters=parse_filter(filters))
-    await story.order(payload, at=day(6))
-    assert [fact.text for fact in await facts(story.stored.conn, ALICE, at=day(7))] == left
+    assert await story.end_of(BERLIN) == OPEN
+    after = FEBRUARY + timedelta(days=1)
+    assert await story.expire(after) == 0
+    assert BERLIN in await story.active(after)
+    assert PLAN not in await story.active(after)
 
 
 @pytest.mark.parametrize(
@@ -138,22 +118,6 @@ async def test_a_plan_with_another_text_ends_what_it_ended_on_its_day(
     assert await story.end_of(BERLIN) == ("active", ends_at, await story.id_of(text), False)
 
 
-@pytest.mark.parametrize(("action", "ends_at"), [("RETRACT", day(5)), ("EXPIRE", FEBRUARY)])
-async def test_an_end_that_is_understood_later_goes_with_its_statement(
-    story: Story, action: str, ends_at: datetime
-) -> None:
-    left = "Mira left Berlin, or will."
-    await story.tell(home(BERLIN), at=day(0))
-    story.resolver.chat_model.set_replies("this is no JSON")
-    await story.resolver.resolve_turn(home(left, action_hint="retract"), at=day(5))
-    ended_at = FEBRUARY if action == "EXPIRE" else None
-    verdicts = {left: verdict(action, BERLIN, ended_at=ended_at)}
-    await story.tell(extracted_fact("Mira likes tea."), verdicts, at=day(6))
-    assert (await story.end_of(BERLIN))[1:3] == (ends_at, await story.id_of(left))
-    await story.order(Delete(fact_ids=(await story.id_of(left),)), at=day(7))
-    assert await story.end_of(BERLIN) == OPEN
-
-
 async def test_a_merge_keeps_no_term_of_a_turn(story: Story) -> None:
     known, said = "Mira uses TypeScript.", "Mira uses TypeScript for backends."
     await story.tell(extracted_fact(known), at=day(0))
@@ -171,19 +135,6 @@ async def test_a_repetition_that_comes_late_moves_the_beginning_back(story: Stor
         assert [fact.text for fact in known] == expected
 
 
-async def test_a_fact_that_waits_expires_with_its_term(story: Story) -> None:
-    munich = "Mira may live in Munich until spring."
-    await story.tell(home(BERLIN, valid_until=day(60)), at=day(0))  # a stay ends no lasting value
-    waiting = home(munich, certainty="speculation", valid_until=day(20))
-    await story.tell(waiting, {munich: verdict("REPLACE", BERLIN)}, at=day(1))
-    assert (await story.end_of(munich))[0] == "pending_confirmation"
-    assert await story.expire(day(21)) == 1
-    assert (await story.end_of(munich))[:2] == ("expired", day(20))
-    assert await story.expire(day(22)) == 0
-    settlement = await story.stored.rows("SELECT settlement FROM pending_confirmations")
-    assert settlement == [("overtaken",)]
-
-
 async def test_a_merge_of_a_humans_word_is_a_humans_word(story: Story) -> None:
     acme, labs, nurse = "Mira works at Acme.", "Mira works at Acme Labs.", "Mira works there as a nurse."
     merged, globex = "Mira works at Acme Labs as a nurse.", "Mira works at Globex."
@@ -196,3 +147,32 @@ async def test_a_merge_of_a_humans_word_is_a_humans_word(story: Story) -> None:
     commit = await story.tell(weak, verdicts, at=day(4))
     assert [event.decision.guard for event in commit.events] == ["human_word"]
     assert merged in await story.active(day(5))
+
+
+@pytest.mark.parametrize(
+    ("filters", "left"),
+    [(None, []), ({"key": "home_city", "state": "active"}, []), ({"memory": {"contains": "Munich"}}, [BERLIN])],
+)
+async def test_delete_all_reopens_nothing_it_selects(
+    story: Story, filters: dict[str, object] | None, left: list[str]
+) -> None:
+    """By key or by a filter; of what is known already it selects what it would select if that were active."""
+    await story.tell(home(BERLIN), at=day(0))
+    munich = "Mira lives in Munich."
+    await story.tell(home(munich, action_hint="update"), {munich: verdict("REPLACE", BERLIN)}, at=day(5))
+    payload = DeleteAll(key="home_city") if filters is None else DeleteAll(filters=parse_filter(filters))
+    await story.order(payload, at=day(6))
+    assert [fact.text for fact in await facts(story.stored.conn, ALICE, at=day(7))] == left
+
+
+async def test_a_fact_that_waits_expires_with_its_term(story: Story) -> None:
+    munich = "Mira may live in Munich until spring."
+    await story.tell(home(BERLIN, valid_until=day(60)), at=day(0))  # a stay ends no lasting value
+    waiting = home(munich, certainty="speculation", valid_until=day(20))
+    await story.tell(waiting, {munich: verdict("REPLACE", BERLIN)}, at=day(1))
+    assert (await story.end_of(munich))[0] == "pending_confirmation"
+    assert await story.expire(day(21)) == 1
+    assert (await story.end_of(munich))[:2] == ("expired", day(20))
+    assert await story.expire(day(22)) == 0
+    settlement = await story.stored.rows("SELECT settlement FROM pending_confirmations")
+    assert settlement == [("overtaken",)]

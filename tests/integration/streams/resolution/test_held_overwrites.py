@@ -1,14 +1,13 @@
 """An overwrite that was held back ends only the facts that it was shown, and only as they were shown."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.queries.pending import PendingFact, pending, unresolved
+from mnemolog.projections.queries.pending import pending, unresolved
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Confirm, Delete, Expire, MergeEntities
 from mnemolog.schemas.commit import Commit
@@ -65,15 +64,11 @@ async def held_denial(resolver: ResolverHarness) -> UUID:
     return await held(resolver, job(ACME), job(GLOBEX, certainty="strong"), TextVerdict("CONTRADICT", (ACME,)))
 
 
-async def waiting(resolver: ResolverHarness, at: datetime) -> list[PendingFact]:
-    return await pending(resolver.stored.conn, ME, at)
-
-
 async def test_confirming_a_held_merge_keeps_what_its_target_has_become(
     resolver: ResolverHarness, commands: CommandHarness
 ) -> None:
     pending_id = await held_merge(resolver)
-    (listed,) = await waiting(resolver, day(3))
+    (listed,) = await pending(resolver.stored.conn, ME, day(3))
     assert (listed.challenged, [one.text for one in listed.beside]) == ((), [RICHER])
     (event,) = (await commands.execute("c1", Confirm(fact_ids=(pending_id,)), at=day(3))).events
     assert isinstance(event, PendingConfirmed)

@@ -39,7 +39,7 @@ def editor_decision(conflict: NumberedConflict) -> dict[str, Any]:
         return decision_json(conflict.number, "REPLACE", *others)
     labels = [label for label, _ in same]
     if is_neovim and any(known.text != MERGED for _, known in same):
-        return decision_json(conflict.number, "MERGE", *labels, text=MERGED, search_text=MERGED)
+        return decision_json(conflict.number, "MERGE", *labels, text=MERGED)
     return decision_json(conflict.number, "KEEP", *labels)
 
 

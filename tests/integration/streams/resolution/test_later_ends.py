@@ -113,7 +113,7 @@ async def test_what_is_merged_with_what_was_said_after_the_end_goes_on(resolver:
         (rome,) = (label for label, known in merge.candidates if known.text == ROME)
         ((named, _),) = expire.candidates
         return decisions_reply(
-            decision_json(merge.number, "MERGE", rome, text=near, search_text=near),
+            decision_json(merge.number, "MERGE", rome, text=near),
             decision_json(expire.number, "EXPIRE", named, ended_at=day(20)),
         )
 

@@ -9,8 +9,6 @@ import pytest
 
 from mnemolog.projections.queries.explain import explain, history
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.projections.rebuild.rebuild import rebuild
-from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.projections.search.search import SearchOptions, search
 from mnemolog.schemas.command import Command, CommandPayload, Confirm, Delete, Promote, SetPolicy, Undo
 from mnemolog.schemas.commit import Commit
@@ -301,16 +299,3 @@ async def test_what_the_original_was_promoted_to_stands_for_it_also_when_deleted
     assert await found(resolver, BOTH[1:]) == [f"{OSLO} r2"]
     assert await found(resolver, filters={"run_id": "r2"}) == [f"{OSLO} r2"]
     assert await found(resolver, believed_at=day(9.5)) == [OSLO]
-
-
-async def test_a_rebuild_gives_the_same_tables_without_a_model(resolver: ResolverHarness) -> None:
-    await tell_move(resolver)
-    await resolver.resolve_turn(home(ROME), at=day(6), source_id="t3", scope=MIRA)
-    await promote(resolver)
-    await resolver.send_command(command("u1", Undo(source_id="p1"), at=10))
-    await promote(resolver, "p2", at=11)
-    calls = len(resolver.chat_model.prompts)
-    for full in (False, True):
-        report = await rebuild(resolver.stored.url, TableLogSource(resolver.stored.pool), verify_only=True, full=full)
-        assert report.equal
-    assert len(resolver.chat_model.prompts) == calls

@@ -13,7 +13,6 @@ from mnemolog.schemas.command import Resolve
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import ConflictResolved, FactAdded
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact
-from mnemolog.schemas.vector import Vector
 from mnemolog.texts import explanation_sentences
 from tests.support.builders.commits import day, vector
 from tests.support.harnesses.command_harness import CommandHarness
@@ -26,13 +25,10 @@ LIKES = ("Mira likes tea.", "Mira likes jazz.", "Mira plays chess.", "Mira has a
 NO_MEAT = extracted_fact("Mira no longer eats meat.", key="k5", subject="Mira", action_hint="retract")
 
 
-def far_vector(place: int) -> Vector:
-    """Any two have a similarity of .5: too far for a conflict, near enough for a statement that ends something."""
-    return vector(math.sqrt(0.5), *(math.sqrt(0.5) * (axis == place) for axis in range(1, 20)))
-
-
 async def resolve_far(resolver: ResolverHarness, fact: ExtractedFact, number: int) -> Commit:
-    matched = MatchedFact(fact=fact, vector=far_vector(number + 1))
+    matched = MatchedFact(
+        fact=fact, vector=vector(math.sqrt(0.5), *(math.sqrt(0.5) * (axis == number + 1) for axis in range(1, 20)))
+    )
     return await resolver.resolve_turn(at=day(0.1 * number), facts=(matched,))
 
 

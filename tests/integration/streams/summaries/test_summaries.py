@@ -11,7 +11,6 @@ from mnemolog.schemas.command import (
     DeleteAll,
     Edit,
     ForgetEntity,
-    MergeEntities,
     SplitEntity,
     SummariseEntity,
     Undo,
@@ -73,24 +72,6 @@ async def test_what_is_refused_says_why_and_costs_no_call(memory: SummaryHarness
     assert not memory.tasks
 
 
-async def test_new_facts_make_a_summary_stale_and_an_ended_one_hides_it(memory: SummaryHarness) -> None:
-    await told(memory)
-    await memory.summarise()
-    await memory.say("Ana has a dog")
-    shown = await memory.shown()
-    assert shown is not None
-    assert (shown.version, shown.changed, shown.is_stale) == (1, 1, True)
-    await memory.order(Update(edits=(Edit(fact_id=await memory.fact_id(LIVES), text="Ana lives in Porto"),)))
-    assert await memory.shown() is None
-    again = await memory.summarise()
-    assert again.outcome == "done"
-    assert "Lisbon" not in {word for fact in memory.tasks[-1].facts for word in fact.text.split()}
-    newer = await memory.shown()
-    assert newer is not None
-    assert (newer.version, newer.changed) == (2, 0)
-    assert await memory.is_rebuilt_equal()
-
-
 async def deleted(memory: SummaryHarness) -> None:
     await memory.order(Delete(fact_ids=(await memory.fact_id(WORKS),)))
 
@@ -130,17 +111,6 @@ async def test_a_fact_that_is_taken_back_does_not_live_on_in_a_summary(
     assert await memory.is_rebuilt_equal()
 
 
-async def test_the_newest_valid_summary_is_shown(memory: SummaryHarness) -> None:
-    await memory.say(LIVES)
-    await memory.summarise()
-    await memory.say(WORKS)
-    await memory.summarise()
-    await memory.order(Delete(fact_ids=(await memory.fact_id(WORKS),)))
-    shown = await memory.shown()
-    assert shown is not None
-    assert (shown.version, shown.summary) == (1, LIVES)
-
-
 async def test_a_summary_is_undone_by_its_source_or_by_its_model(memory: SummaryHarness) -> None:
     await told(memory)
     first = await memory.summarise()
@@ -156,27 +126,6 @@ async def test_a_summary_is_undone_by_its_source_or_by_its_model(memory: Summary
     assert await memory.shown() is None
     assert (await memory.order(by_prompt)).reason == "nothing_to_undo"
     assert await memory.is_rebuilt_equal()
-
-
-async def test_a_merged_entity_shows_what_was_written_of_its_parts_as_stale(memory: SummaryHarness) -> None:
-    await memory.say(LIVES)
-    await memory.say("Annika works at Acme", name="Annika")
-    await memory.summarise()
-    merge = await memory.order(
-        MergeEntities(entity_ids=(await memory.entity_id(),), into=await memory.entity_id("Annika"))
-    )
-    shown = await memory.shown("Annika")
-    assert shown is not None
-    assert shown.summary == LIVES
-    await memory.summarise("Annika")
-    whole = await memory.shown("Annika")
-    assert whole is not None
-    assert len(whole.fact_ids) == 2
-    await memory.order(Undo(source_id=merge.source_id))
-    assert await memory.shown("Annika") is None
-    apart = await memory.shown()
-    assert apart is not None
-    assert apart.summary == LIVES
 
 
 async def test_sql_users_see_the_summary_until_the_entity_is_forgotten(memory: SummaryHarness) -> None:

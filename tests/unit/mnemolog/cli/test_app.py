@@ -108,8 +108,8 @@ def test_the_conversation_is_of_three_people_with_one_broken_record_on_the_days_
 def test_the_demonstration_writes_each_result_as_a_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
     servers = ServerAddresses(kafka="k:1", postgres="postgresql://p", topic_prefix="", metrics_url=None, pid=1)
     demo = Demo(Settings(), servers, as_json=True)
-    demo._heading("A search", "by meaning")
-    demo._show(lambda _: None, ["found"])
+    demo.heading("A search", "by meaning")
+    demo.show(["found"])
     assert json.loads(capsys.readouterr().out) == {"step": 1, "result": ["found"]}
 
 

@@ -13,7 +13,7 @@ import typer
 
 from mnemolog.cli.commands import _read_instructions, _show_policies
 from mnemolog.cli.output import program_name
-from mnemolog.cli.show_decisions import show_diff, show_quality, show_results, show_status, show_why_not
+from mnemolog.cli.show import show_diff, show_quality, show_results, show_status, show_why_not
 from mnemolog.cli.tables import WHOLE_IDS
 from mnemolog.projections.queries.diff import Change, ChangedFact, Diff
 from mnemolog.projections.queries.quality import CostFigures, DecisionQuality, HeldOverwrites, ModelCost

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemolog.cli.show_facts import (
+from mnemolog.cli.show import (
     show_entities,
     show_entity,
     show_graph,

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from mnemolog.client import commands
+from mnemolog.client.commands import CommandDraft, build_command
 from mnemolog.client.inputs import ScopeArgs
-from mnemolog.client.records import CommandDraft, build_command
 from mnemolog.errors import InvalidCommandError
 from mnemolog.schemas.admission import source_kind
 from mnemolog.schemas.command import (

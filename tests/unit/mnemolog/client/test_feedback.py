@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
-from mnemolog.client.commands import all_shown, scope_of_shown, shown_ids
+from mnemolog.client.commands import read_shown
 from mnemolog.client.search import SearchResult
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.context import ContextRules, compose
 from mnemolog.projections.search.search import Hit, Score
+from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import day
 from tests.support.builders.hits import known_fact
+from tests.support.harnesses.offline_client import OfflineClient
 
 FIRST, SECOND = known_fact("Alice likes tea.", run_id="r1"), known_fact("Alice lives in Bern.")
 SCORE = Score(
@@ -25,8 +27,8 @@ BOTH = [FIRST.fact_id, SECOND.fact_id]
 def test_ids_are_found_in_their_order_and_each_once_and_what_is_none_is_named() -> None:
     same: list[Any] = [RESULT, CONTEXT, HITS, [FIRST, SECOND], BOTH, list(map(str, BOTH)), [*BOTH, BOTH[0]]]
     for given in same:
-        assert shown_ids("shown", given) == BOTH
-    assert shown_ids("used", FIRST) == BOTH[:1]
+        assert read_shown("shown", given)[0] == BOTH
+    assert read_shown("used", FIRST)[0] == BOTH[:1]
     faults: list[tuple[Any, str]] = [
         ([str(BOTH[0])[:8]], r"shown\.0 must be a fact or its whole id"),
         ([3], r"shown\.0 must be a fact or its whole id, not int"),
@@ -35,15 +37,15 @@ def test_ids_are_found_in_their_order_and_each_once_and_what_is_none_is_named() 
     ]
     for given, fault in faults:
         with pytest.raises(InvalidCommandError, match=fault):
-            shown_ids("shown", given)
+            read_shown("shown", given)
 
 
-def test_the_scope_is_that_of_what_was_shown_unless_somebody_is_named() -> None:
-    known = {"tenant": "default", "user_id": "alice", "agent_id": None, "app_id": None, "run_id": "r1"}
-    assert scope_of_shown(RESULT, {}) == scope_of_shown([FIRST], {}) == scope_of_shown(CONTEXT, {}) == known
-    assert scope_of_shown(RESULT, {"user_id": "bob"}) == scope_of_shown(BOTH, {}) == {}
-
-
-def test_what_can_be_read_once_is_read_once() -> None:
-    once = all_shown("shown", (hit for hit in HITS))
-    assert (scope_of_shown(once, {})["run_id"], shown_ids("shown", once)) == ("r1", BOTH)
+async def test_the_scope_is_that_of_what_was_shown_unless_somebody_is_named() -> None:
+    client = OfflineClient()
+    for given in (RESULT, [FIRST], CONTEXT, (hit for hit in HITS)):
+        await client.feedback(given, used=FIRST)
+    await client.feedback(RESULT, used=FIRST, user_id="bob")
+    known = Scope(user_id="alice", run_id="r1")
+    assert [command.scope for command in client.commands] == [known, known, known, known, Scope(user_id="bob")]
+    with pytest.raises(InvalidCommandError, match="give a user_id or an agent_id"):
+        await client.feedback(BOTH, used=FIRST)

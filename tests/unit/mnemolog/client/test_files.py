@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, cast
 from uuid import UUID
@@ -177,8 +178,20 @@ async def test_a_pipe_and_a_file_are_read_alike(tmp_path: Path, monkeypatch: pyt
     assert texts == [f"{number}." for number in range(5)] * 3
     with pytest.raises(InvalidCommandError, match="is not a file"):
         await client.admin.import_facts(tmp_path / "none")
-    lines = list(files._lines(io.BytesIO(b"a" * 5_000_000 + b"\nnext\n")))
-    assert [len(line) for line in lines] == [files.MAX_LINE_BYTES + 1, 5]  # one that is too long is not held in memory
+
+
+class InPieces(io.BytesIO):
+    """A stream of which nobody reads more than the longest line at a time."""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        assert size == files.MAX_LINE_BYTES + 1
+        return super().readline(size)
+
+
+def test_a_line_that_is_too_long_is_named_and_not_held_in_memory() -> None:
+    reader = files.LineReader(ids={}, issued_at=datetime.now(UTC), actor=None)
+    found = list(reader.commands(InPieces(b"a" * 5_000_000 + b"\n[]\n")))
+    assert found == [(1, f"it has more than {files.MAX_LINE_BYTES} bytes"), (2, "it is not a JSON object")]
 
 
 async def test_an_end_that_was_announced_is_kept() -> None:

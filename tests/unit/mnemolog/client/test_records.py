@@ -10,7 +10,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from mnemolog.client.inputs import TurnArgs
-from mnemolog.client.records import as_messages, build_turn, read_turn, validated_turn
+from mnemolog.client.turns import as_messages, build_turn, read_turn, validated_turn
 from mnemolog.errors import InvalidTurnError
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.schemas.turn import Message, Overrides, Turn

@@ -21,6 +21,7 @@ from mnemolog.schemas.costs import NO_PRICES
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
+from tests.support.builders.hits import a_hit
 from tests.support.harnesses.offline_client import AT, OfflineClient
 from tests.unit.mnemolog.client.test_commands import F1
 
@@ -61,8 +62,8 @@ class QueryRecorder(OfflineClient):
 
 
 def searching(client: AsyncMemoryClient) -> Callable[..., Awaitable[Any]]:
-    """A search whose query answers with no hits and no count."""
-    setattr(client, "answer", (Findings(), None))  # noqa: B010 -- the recorder's
+    """A search whose query answers with a hit."""
+    setattr(client, "answer", Findings(hits=(a_hit(),)))  # noqa: B010 -- the recorder's
     return lambda **ids: client.search("x", **ids)
 
 
@@ -84,7 +85,7 @@ def without_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     async def embed(*_: object) -> Any:
         return None, None
 
-    monkeypatch.setattr("mnemolog.client.search_models.QueryEmbedder.embed", embed)
+    monkeypatch.setattr("mnemolog.client.search_models.SearchModels.embed", embed)
 
 
 @pytest.mark.parametrize("name", SCOPED)

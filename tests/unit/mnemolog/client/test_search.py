@@ -11,9 +11,16 @@ import pytest
 from prometheus_client import REGISTRY
 
 from mnemolog.client import search_models
-from mnemolog.client.search import FoundBy, count_hits, found_by, mean_vector
-from mnemolog.client.search_arguments import RERANKED, SearchAids, search_options
-from mnemolog.client.search_models import KeptModel, QueryEmbedder, SearchModels, VectorCache
+from mnemolog.client.search import (
+    RERANKED,
+    FoundBy,
+    SearchAids,
+    count_hits,
+    found_by,
+    mean_vector,
+    search_options,
+)
+from mnemolog.client.search_models import KeptModel, SearchModels, VectorCache
 from mnemolog.projections.search.search import Hit
 from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.settings import Settings
@@ -107,7 +114,7 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
         raise ProviderConfigurationError("a package is missing")
 
     monkeypatch.setattr(search_models, "build_embedder", build)
-    embedder = QueryEmbedder(StreamsSettings())
+    embedder = SearchModels(StreamsSettings())
     with caplog.at_level(logging.WARNING, logger="mnemolog"):
         answers = [await embedder.embed("home") for _ in range(3)]
     assert answers == [((), "a package is missing")] * 3
@@ -120,7 +127,7 @@ async def test_a_wrong_configuration_is_told_each_time_and_tried_and_logged_once
 async def test_what_was_embedded_before_is_not_embedded_again(counting: CountingEmbedder) -> None:
     home, work, house, flat = (pseudo_random_vector(text) for text in ("home", "work", "house", "flat"))
     before = looked_up("hit"), looked_up("miss")
-    embedder = QueryEmbedder(StreamsSettings())
+    embedder = SearchModels(StreamsSettings())
     answers = [await embedder.embed(text) for text in ("home", "home", "work", "home")]
     assert answers == [((home,), None), ((home,), None), ((work,), None), ((home,), None)]
     assert (looked_up("hit"), looked_up("miss")) == (before[0] + 2, before[1] + 2)
@@ -130,7 +137,7 @@ async def test_what_was_embedded_before_is_not_embedded_again(counting: Counting
 
 async def test_a_refusal_is_not_kept_and_the_vectors_that_are_known_serve(counting: CountingEmbedder) -> None:
     home, house = pseudo_random_vector("home"), pseudo_random_vector("house")
-    embedder = QueryEmbedder(StreamsSettings())
+    embedder = SearchModels(StreamsSettings())
     counting.refusals = 1
     assert await embedder.embed("home") == ((), "http_400: no")
     assert await embedder.embed("home") == ((home,), None)

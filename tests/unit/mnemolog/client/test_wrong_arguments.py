@@ -19,7 +19,6 @@ from mnemolog import (
     Message,
     MnemologError,
     NotConnectedError,
-    Result,
     Scope,
     ServerUnavailableError,
     Settings,
@@ -27,9 +26,10 @@ from mnemolog import (
     WaitTimeoutError,
 )
 from mnemolog.client.administration import AdminMethods
-from mnemolog.client.entity_commands import EntityMethods
+from mnemolog.client.entities import EntityMethods
 from mnemolog.client.inputs import argument_hints, hint_checks
 from mnemolog.errors import UnknownArgumentError
+from tests.support.harnesses.offline_client import OfflineClient
 from tests.support.paths import ROOT
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -230,14 +230,8 @@ def test_the_blocking_client_says_the_same(tmp_path: Path, name: str) -> None:
         (AT, AT),
     ],
 )
-async def test_a_time_may_be_a_text_or_a_day(given: Any, expected: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    built: list[Turn] = []
-
-    async def run_dry(_: object, turn: Turn, *__: object, **___: object) -> Result:
-        built.append(turn)
-        return Result(turn_id=turn.turn_id, status="facts")
-
-    monkeypatch.setattr(AsyncMemoryClient, "_run_dry", run_dry)
-    memory = AsyncMemoryClient(settings=Settings())
-    await memory.dry_run("Hi.", user_id="alice", occurred_at=given, valid_until=given)
-    assert (built[0].occurred_at, built[0].valid_until) == (expected, expected)
+async def test_a_time_may_be_a_text_or_a_day(given: Any, expected: datetime) -> None:
+    client = OfflineClient()
+    await client.add("Hi.", user_id="alice", occurred_at=given, valid_until=given)
+    turn = Turn.from_bytes(client.producer.records[0].value)
+    assert (turn.occurred_at, turn.valid_until) == (expected, expected)

@@ -12,12 +12,9 @@ from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.projector import LogRecord, fold_batch, parse_records
 from mnemolog.projections.write.rows import (
     Changes,
-    FormerStateRow,
     KnownFact,
     LogPosition,
-    RelationRow,
     TimedFactState,
-    UndoneRow,
 )
 from mnemolog.schemas.command import tenant_scope
 from mnemolog.schemas.commit import Commit
@@ -172,15 +169,6 @@ def test_late_news_is_history_from_the_beginning(harness: FoldHarness) -> None:
     assert harness.state_of(BERN) == expected_state(**UNCHANGED)
 
 
-@pytest.mark.parametrize(("draft", "relation"), [(extended, "extends"), (related, "similar")])
-def test_what_adds_to_a_fact_is_related_to_it(harness: FoldHarness, draft: Any, relation: Any) -> None:
-    said = harness.commit("t2", draft("Alice lives in the old town.", BERN))
-    since, event_id = SECOND_DECIDED_AT, event_id_at(said)
-    row = RelationRow(fact_id=NEW, related_id=BERN, relation=relation, event_id=event_id, since=since)
-    assert harness.changes.relations == [row]
-    assert harness.changes.updates == []
-
-
 def test_what_a_human_corrects_is_certain(harness: FoldHarness) -> None:
     harness.commit("c1", corrected("Alice lives in Basel.", BERN))
     assert [(row.fact.authority, row.state.confidence) for row in harness.changes.facts] == [("human", 1.0)]
@@ -235,23 +223,6 @@ def test_a_mere_mention_leaves_a_conflict_unresolved(harness: FoldHarness) -> No
     assert not harness.state_of(NEW).unresolved
 
 
-def test_every_change_leaves_the_former_state(harness: FoldHarness) -> None:
-    said = harness.commit("t2", skipped(BERN), replaced("Alice lives in Rome.", BERN, ended_at=day(1.5)))
-    until = SECOND_DECIDED_AT
-    mentioned = expected_state(mention_count=2, last_confirmed_at=day(2))
-    assert harness.changes.former_states == [
-        FormerStateRow(fact_id=BERN, event_id=event_id_at(said), state=expected_state(**UNCHANGED), until=until),
-        FormerStateRow(fact_id=BERN, event_id=event_id_at(said, 1), state=mentioned, until=until),
-    ]
-
-
-def test_a_clock_that_went_back_leaves_no_overlap(harness: FoldHarness) -> None:
-    harness.commit("t2", skipped(BERN), at=day(5))
-    harness.commit("t3", skipped(BERN), at=day(4))
-    (former,) = harness.changes.former_states
-    assert former.until == former.state.state_since == harness.state_of(BERN).state_since
-
-
 def test_events_of_one_commit_follow_one_another() -> None:
     said = commit("t1", added("Alice lives in Bern."), replaced("Alice lives in Rome.", BERN), confirmed(BERN))
     changes = fold(FoldState(), said, LogPosition(partition=0, offset=0), b"")
@@ -271,17 +242,6 @@ def test_a_stale_target_stays_and_the_new_fact_stands_beside_it(harness: FoldHar
     (rejection,) = harness.changes.rejections
     assert (rejection.item, rejection.reason, rejection.record) == (1, "stale_target", None)
     assert "is superseded" in rejection.detail
-
-
-UNKNOWN: Final = fact_id_at(commit("t9", added("")))
-
-
-@pytest.mark.parametrize("draft", [confirmed(UNKNOWN), pending_confirmed(BERN), pending_rejected(BERN)])
-def test_a_target_that_is_unknown_or_not_pending_is_stale(harness: FoldHarness, draft: Draft) -> None:
-    harness.commit("t2", draft)
-    assert [(row.reason, row.item) for row in harness.changes.rejections] == [("stale_target", 1)]
-    assert harness.changes.updates == []
-    assert harness.state_of(BERN) == expected_state(**UNCHANGED)
 
 
 def test_sound_targets_of_a_partly_stale_event_take_effect(harness: FoldHarness) -> None:
@@ -521,41 +481,6 @@ def test_what_is_to_end_later_can_be_rejected_before(harness: FoldHarness, pendi
     assert harness.settlements == []
     harness.commit("c1", with_decision(pending_rejected(pending_fact), by="human"), at=day(4))
     assert harness.settlements == [(pending_fact, "rejected")]
-
-
-def test_undo_puts_back_what_was_and_undoing_that_what_had_been_done(harness: FoldHarness) -> None:
-    said = harness.commit("t2", replaced("Alice lives in Rome.", BERN, ended_at=day(1.5)))
-    rome, event_id = fact_id_at(said), event_id_at(said)
-    done = {fact_id: harness.state_of(fact_id) for fact_id in (BERN, rome)}
-    former = reversal(BERN, "superseded", expected_state(**UNCHANGED))
-    taken_back = harness.commit("c1", undone(event_id, former, reversal(rome, "active")), at=day(3))
-    assert harness.state_of(BERN) == expected_state(state_since=THIRD_DECIDED_AT)
-    assert (harness.state_of(rome).status, harness.state_of(rome).believed_to) == ("undone", THIRD_DECIDED_AT)
-    assert harness.changes.undone == [
-        UndoneRow(event_id=event_id, undone_by=event_id_at(taken_back), since=THIRD_DECIDED_AT),
-    ]
-    assert [(row.fact_id, row.targets) for row in harness.changes.events] == [(None, (BERN, rome))]
-
-    again = [reversal(BERN, "active", done[BERN]), reversal(rome, "undone", done[rome])]
-    put_back = undone(event_id_at(taken_back), *again, undone_event="decision_undone", reinstated=event_id)
-    harness.commit("c2", put_back, at=day(4))
-    assert {one: harness.state_of(one).event_state for one in done} == {
-        one: state.event_state for one, state in done.items()
-    }
-    assert [(row.event_id, row.undone_by is None) for row in harness.changes.undone] == [
-        (event_id_at(taken_back), False),
-        (event_id, True),
-    ]
-
-
-def test_a_confirmation_that_is_taken_back_leaves_the_fact_pending_again(
-    harness: FoldHarness, pending_fact: UUID
-) -> None:
-    before = harness.state_of(pending_fact)
-    said = harness.commit("t3", pending_confirmed(pending_fact, text="Rome."), at=day(3))
-    harness.commit("c1", undone(event_id_at(said), reversal(pending_fact, "active", before)), at=day(4))
-    assert harness.settlements == [(pending_fact, None)]
-    assert harness.state_of(pending_fact).event_state == before.event_state
 
 
 def test_an_undone_pending_fact_stays_settled(harness: FoldHarness, pending_fact: UUID) -> None:

@@ -24,6 +24,7 @@ from tests.support.builders.entity_events import (
     relation_stated,
     with_entities,
 )
+from tests.support.harnesses.fold_harness import next_state
 from tests.support.paths import ROOT
 
 HERE = LogPosition(partition=0, offset=0)
@@ -45,7 +46,7 @@ def folded(*commits: Commit) -> Changes:
     state = FoldState()
     for one in commits:
         changes = fold(state, one, HERE, one.to_bytes())
-        state = state.apply(changes)
+        state = next_state(state, changes)
     return changes
 
 
@@ -161,7 +162,7 @@ def test_every_example_is_applied_where_what_it_names_is_known_and_in_no_other_s
     assert (changes.entities, [row.reason for row in changes.rejections]) == ([], ["foreign_target"])
 
     known = FoldState(entities=dict.fromkeys(filter(None, named), ("default", "alice", "", "", "")))
-    known = known.apply(fold(known, commit("t1", added("Ana sails.")), HERE, b""))
+    known = next_state(known, fold(known, commit("t1", added("Ana sails.")), HERE, b""))
     if hasattr(event, "fact_id"):
         event = event.model_copy(update={"fact_id": FACT})
     if event.event in ("entity_split", "entity_summarised"):

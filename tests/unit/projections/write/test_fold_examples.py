@@ -21,6 +21,7 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.scope import Scope, scope_columns
 from tests.support.builders.commits import commit, day
+from tests.support.harnesses.fold_harness import next_state
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "schemas" / "examples"
@@ -91,7 +92,7 @@ def test_a_commit_is_applied_once_whatever_its_end(path: Path) -> None:
     committed = Commit.from_bytes(record)
     changes = fold(FoldState(), committed, HERE, record)
     assert [(row.commit, row.record) for row in changes.commits] == [(committed, record)]
-    again = fold(FoldState().apply(changes), committed, HERE, record)
+    again = fold(next_state(FoldState(), changes), committed, HERE, record)
     (rejection,) = again.rejections
     assert again == Changes(rejections=[rejection])
     assert (rejection.item, rejection.reason, rejection.source_id, rejection.record) == (

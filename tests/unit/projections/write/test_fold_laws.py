@@ -42,6 +42,7 @@ from tests.support.builders.commits import (
     undone,
 )
 from tests.support.builders.sample_logs import ACTIVE_STATE
+from tests.support.harnesses.fold_harness import event_state, next_state
 
 SOURCES = ["t1", "t2", "t3", "t4", "t5", "t6"]
 # Few facts, so that a random log comes back to one that it has ended.
@@ -127,7 +128,7 @@ logs = st.lists(records(), max_size=12).map(
 
 def folded(state: FoldState, records: Sequence[LogRecord]) -> tuple[Changes, FoldState]:
     changes = fold_batch(state, parse_records(0, records))
-    return changes, state.apply(changes)
+    return changes, next_state(state, changes)
 
 
 @given(logs, st.data())
@@ -228,7 +229,7 @@ def reversals(changes: Changes, state: FoldState) -> list[Reversal]:
     """What takes the last event of `changes` back."""
     event = changes.events[-1].event
     brought = event.new_fact
-    former = {row.fact_id: row.state.event_state for row in changes.former_states if row.event_id == event.event_id}
+    former = {row.fact_id: event_state(row.state) for row in changes.former_states if row.event_id == event.event_id}
     before = former | ({brought.fact_id: None} if brought else {})
     return [
         Reversal(fact_id=fact_id, now=state.facts[fact_id].state.status, before=old) for fact_id, old in before.items()
@@ -237,11 +238,11 @@ def reversals(changes: Changes, state: FoldState) -> list[Reversal]:
 
 def happens(state: FoldState, committed: Commit) -> tuple[Changes, FoldState]:
     changes = fold(state, committed, LogPosition(partition=0, offset=99), b"")
-    return changes, state.apply(changes)
+    return changes, next_state(state, changes)
 
 
 def states_of(state: FoldState) -> dict[UUID, FactState]:
-    return {fact_id: known.state.event_state for fact_id, known in state.facts.items()}
+    return {fact_id: event_state(known.state) for fact_id, known in state.facts.items()}
 
 
 @given(logs, drafts(), st.integers(0, 12))

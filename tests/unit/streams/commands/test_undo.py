@@ -66,23 +66,6 @@ def refused_because_built_on(projection: MemoryProjection, *event_ids: UUID) -> 
     return refused.value.detail
 
 
-def test_a_mention_is_taken_back_whatever_came_later() -> None:
-    projection = MemoryProjection()
-    old = fact_id_at(projection.add(added("Old.", confidence=0.6)))
-    first = projection.add(confirmed(old))
-    second = projection.add(confirmed(old))
-    projection.add(replaced("New.", old))
-    take_back(projection, event_id_at(first))
-    state = projection.state_of(old)
-    assert (state.status, state.mention_count) == ("superseded", 2)
-    assert state.confidence == pytest.approx(0.7)
-    assert state.last_confirmed_at == second.occurred_at
-    take_back(projection, event_id_at(second))
-    state = projection.state_of(old)
-    assert (state.mention_count, state.last_confirmed_at) == (1, None)
-    assert state.confidence == pytest.approx(0.6)
-
-
 def test_what_was_confirmed_since_is_built_upon() -> None:
     projection = MemoryProjection()
     first = projection.add(added("Old."))
@@ -120,45 +103,6 @@ def test_what_builds_on_a_new_fact_is_in_the_way(building: Building) -> None:
     assert projection.state_of(old).status == "active"
 
 
-def test_late_news_does_not_build_on_what_ended_it() -> None:
-    """Its end is taken back with that: `mnemolog.streams.ends`."""
-    projection = MemoryProjection()
-    first = projection.add(added("New."))
-    late = projection.add(added("Old.", true_from=day(-9)))
-    ended = late.events[0].model_copy(update={"ended_at": day(0), "ended_by": fact_id_at(first)})
-    projection = MemoryProjection()
-    projection.append(first)
-    projection.append(late.model_copy(update={"events": (ended,)}))
-    take_back(projection, event_id_at(first))
-    assert projection.state_of(fact_id_at(first)).status == "undone"
-
-
-def test_what_a_fact_only_stood_beside_may_change_before_it_is_taken_back() -> None:
-    projection = MemoryProjection()
-    old = fact_id_at(projection.add(added("Old.")))
-    waiting = projection.add(pending("Challenger.", old))
-    projection.add(replaced("New.", old))
-    take_back(projection, event_id_at(waiting))
-    assert projection.state_of(fact_id_at(waiting)).status == "undone"
-    assert projection.state_of(old).status == "superseded"
-
-
-def test_an_undo_can_be_undone_as_often_as_one_likes() -> None:
-    projection = MemoryProjection()
-    old = fact_id_at(projection.add(added("Old.")))
-    second = projection.add(replaced("New.", old))
-    new = fact_id_at(second)
-    with_it = (projection.state_of(old), projection.state_of(new))
-    first_undo = take_back(projection, event_id_at(second))
-    assert projection.undone == {event_id_at(second)}
-    again = take_back(projection, event_id_at(first_undo))
-    assert (projection.state_of(old), projection.state_of(new)) == with_it
-    assert event_id_at(second) not in projection.undone
-    take_back(projection, event_id_at(again))
-    assert (projection.state_of(old).status, projection.state_of(new).status) == ("active", "undone")
-    assert event_id_at(second) in projection.undone
-
-
 def test_an_undo_is_built_upon_by_what_came_of_its_facts_since() -> None:
     projection = MemoryProjection()
     first = projection.add(added("Old."))
@@ -170,17 +114,6 @@ def test_an_undo_is_built_upon_by_what_came_of_its_facts_since() -> None:
     undo_of_first = take_back(projection, event_id_at(first))  # the undone ones are no longer in the way
     assert projection.state_of(fact_id_at(first)).status == "undone"
     assert str(event_id_at(undo_of_first)) in refused_because_built_on(projection, event_id_at(undo_of_second))
-
-
-def test_a_source_is_taken_back_the_last_event_first() -> None:
-    projection = MemoryProjection()
-    old = fact_id_at(projection.add(added("Old.")))
-    before = projection.state_of(old)
-    place = fact_id_at(commit("t1"), 1)
-    turn = projection.add(confirmed(old), replaced("New.", old), skipped(place))
-    take_back(projection, *(event.event_id for event in turn.events))
-    assert projection.state_of(old) == before
-    assert projection.state_of(place).status == "undone"
 
 
 Step = tuple[int, int, int]

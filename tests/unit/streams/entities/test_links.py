@@ -3,16 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
 
 from mnemolog.schemas.entities import MAX_LINKS, Alias, KnownEntity, Role
 from mnemolog.schemas.events import MemoryEvent
-from mnemolog.schemas.facts import ExtractedFact, PromotedFrom
+from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.stored import LinkedFact, StoredRelation
-from mnemolog.streams.entities.links import FactLinks, FactLinksBuilder, TurnEntities
+from mnemolog.streams.entities.links import FactLinks, FactLinksBuilder, TurnEntities, said_again
 from mnemolog.streams.entities.resolver import NameContext
 from tests.support.builders.commits import (
     START_TIME,
@@ -72,7 +71,8 @@ def carried(
     reads_texts: bool = False,
 ) -> tuple[TurnEntities, FactLinks]:
     found = TurnEntities.of_facts(facts, known, CONTEXT)
-    builder = FactLinksBuilder(found, {one.fact_id: one for one in sources}, reads_texts=reads_texts)
+    known_facts = {one.fact_id: one for one in sources}
+    builder = FactLinksBuilder(found=found, sources=known_facts, reads_texts=reads_texts)
     return found, builder.build([event])
 
 
@@ -86,10 +86,14 @@ def event_of(draft: Draft) -> MemoryEvent:
     return event
 
 
-def promoted(text: str, **fields: Any) -> MemoryEvent:
-    """A fact that was promoted from another scope, where it had the id `OLD`."""
-    origin = PromotedFrom(fact_id=OLD, source_id="run", said_at=START_TIME)
-    return event_of(added(text, **fields)).model_copy(update={"promoted_from": origin})
+def promoted(
+    text: str, original: LinkedFact, known: Sequence[KnownEntity] = (), subject: str | None = None
+) -> tuple[TurnEntities, FactLinks]:
+    """The entities of a fact of another scope that is said again where others are `known`."""
+    fact = said_again(fact_naming(text=text, subject=subject), original)
+    found = TurnEntities.of_facts([fact], known, replace(CONTEXT, tells_ties=False))
+    builder = FactLinksBuilder(found=found)
+    return found, builder.build([event_of(added(text, subject=fact.subject))])
 
 
 @pytest.mark.parametrize(
@@ -143,7 +147,7 @@ def test_what_a_turn_replaces_is_none_of_its_parts() -> None:
 
 def test_a_promoted_fact_names_its_own_and_is_called_by_what_it_says() -> None:
     old = linked((USER, "subject"), (ANA, "object"), relations=[MARRIED])
-    found, names = carried(promoted("My wife sings"), old, known=())
+    found, names = promoted("My wife sings", old)
     assert [(one.name, sorted(alias.kind for alias in one.aliases)) for one in found.registry] == [
         ("Alice", ["name", "user"]),
         ("my wife", ["tie"]),
@@ -162,19 +166,52 @@ def test_two_of_another_scope_who_are_one_here_are_nothing_to_each_other() -> No
         strength="strong",
         ended_at=None,
     )
-    old = linked((ANA, "subject"), (BEN, "object"), relations=[friend])
+    old = linked((ANA, "subject"), (BEN, "object"), subject="Ana", relations=[friend])
     here = known_entity("Ana", "Ben")
-    _, names = carried(promoted("Ana met Ben"), old, known=(USER, here))
+    _, names = promoted("Ana met Ben", old, [USER, here], subject="Ana")
     ((links,), (relations,)) = names.links.values(), names.relations.values()
     assert ([link.entity_id for link in links], relations) == ([here.entity_id], ())
 
 
-def test_a_promoted_name_is_found_by_a_tie_that_is_known_here() -> None:
-    here = known_entity(tie_alias("wife", "my wife", USER.entity_id))
-    found, names = carried(promoted("Ana sings"), linked((USER, "subject"), (ANA, "object")), known=(USER, here))
+BROTHER = known_entity("Tom", tie_alias("brother", "my brother", USER.entity_id))
+WORK = known_entity("Tom from work")
+WIFE = known_entity(tie_alias("wife", "my wife", USER.entity_id))
+BOSS = known_entity("Eva", tie_alias("boss", "Tom's boss Eva", BROTHER.entity_id))
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "entity", "here", "meant"),
+    [
+        ("Ana sings", "Ana", ANA, WIFE, WIFE),
+        ("Ana sings", "Ana", ANA, known_entity("Ana", number=5), known_entity("Ana", number=5)),
+        ("Tom lives in Oslo", "Tom", BROTHER, WORK, None),
+        ("Tom lives in Oslo", "Tom", WORK, BROTHER, None),
+        ("Tom lives in Oslo", "Tom", WORK, WORK, WORK),
+        ("Tom lives in Oslo", "Tom", BROTHER, BROTHER, BROTHER),
+        ("Tom lives in Oslo", "Tom", BROTHER, known_entity(tie_alias("friend", "my friend Tom", USER.entity_id)), None),
+        (
+            "My brother lives in Oslo",
+            "my brother",
+            BROTHER,
+            known_entity("Tom", number=6),
+            known_entity("Tom", number=6),
+        ),
+        ("Tom's boss Eva sails", "Tom's boss Eva", BOSS, known_entity("Eva from work"), None),
+    ],
+)
+def test_a_promoted_fact_is_about_whom_all_that_is_known_there_means_here(
+    text: str, subject: str, entity: KnownEntity, here: KnownEntity, meant: KnownEntity | None
+) -> None:
+    """What only tells the entity from its namesakes states no relation."""
+    original = replace(
+        linked((entity, "subject"), subject=subject), entities={USER.entity_id: USER, entity.entity_id: entity}
+    )
+    found, names = promoted(text, original, [USER, here], subject=subject)
     (links,) = names.links.values()
-    assert links[-1].entity_id == here.entity_id
-    assert [one.alias.text for one in found.resolver.added] == ["Ana"]
+    assert ({link.entity_id for link in links} & {here.entity_id}) == ({meant.entity_id} if meant else set())
+    assert [one for relations in names.relations.values() for one in relations] == []
+    about = found.subject_of(said_again(fact_naming(text=text, subject=subject), original))
+    assert about == meant.entity_id if meant else about in found.new
 
 
 def test_ties_that_go_in_a_circle_end() -> None:
@@ -183,7 +220,7 @@ def test_ties_that_go_in_a_circle_end() -> None:
         one.model_copy(update={"aliases": (*one.aliases, tie(other))}),
         other.model_copy(update={"aliases": (*other.aliases, tie(one))}),
     ]
-    found, names = carried(promoted("Uma met Ugo"), linked((USER, "subject"), *((who, "object") for who in ring)))
+    found, names = promoted("Uma met Ugo", linked((USER, "subject"), *((who, "object") for who in ring)))
     assert set(roles(found, names)) == {"Alice", "Uma", "Ugo"}
 
 
@@ -233,3 +270,22 @@ def test_known_names_are_looked_for_only_where_nobody_read_the_text_and_a_bounde
     text = " ".join(one.name for one in many) + " and nobody else" * 5000
     _, names = carried(event_of(added(text)), known=(USER, *many), reads_texts=True)
     assert [len(links) for links in names.links.values()] == [MAX_LINKS]
+
+
+@pytest.mark.parametrize(
+    ("text", "aliases"),
+    [
+        ("Tom sails", ["Tom"]),
+        ("My brother Tom sails", ["Tom", "my brother"]),
+        ("Tom, my brother, sails", ["Tom", "my brother"]),
+        ("My brother sails", ["my brother"]),
+        ("He sails", ["Tom"]),
+    ],
+)
+def test_a_promoted_fact_tells_the_names_alone_that_it_says(text: str, aliases: list[str]) -> None:
+    original = replace(
+        linked((BROTHER, "subject"), subject="Tom"), entities={one.entity_id: one for one in (USER, BROTHER)}
+    )
+    found, _ = promoted(text, replace(original, subject=None), [USER])
+    ((new, _),) = found.new.values()
+    assert [alias.text for alias in new.aliases] == aliases

@@ -4,6 +4,7 @@ import pytest
 
 from mnemolog.schemas.entities import EntityLink
 from mnemolog.streams.entities.names import read_name
+from mnemolog.streams.entities.resolver import AskedName, EntityRegistry, find_entity
 from mnemolog.streams.entities.subjects import entity_relation
 from tests.support.builders.entities import known_entity, tie_alias
 from tests.support.harnesses.entity_talk import EntityTalk
@@ -39,18 +40,14 @@ NAMESAKES_OF_THE_USER = [
     ("Sam", "Sam's brother Sam | Sam's brother", "AA"),
     ("Sam", "my father Sam | my son Sam | my father | my son", "ABAB"),
     ("Maria", "minha avó Maria | Maria | mi jefa Maria", "AUB"),
-    ("Hans", "mein Nachbar Hans | mein Chef | Hans", "ABU"),
     ("Sam", "I | Eva's husband Sam | Sam | Eva's husband Sam", "UAUA"),
     ("Alice", "I | Tom's boss Alice | Alice", "UAU"),
-    ("Sam", "I | Sam from work | Sam from the gym | Sam from work", "UABA"),
-    ("Sam", "I | Sam Miller | Sam", "UAU"),
     ("Jon", "I | Jonathan", "UA"),
     ("Jonathan Miller", "I | Jonathan | my cousin Jonathan", "UUA"),
     ("Robert", "I | Bob | my colleague Bob | Robert", "UAAU"),
     ("Alexander", "I | Alex", "UA"),
     ("Sam", "Sam (my colleague) | colleague Sam | Sam", "AAU"),
     ("Sam", "friend Sam | Uncle Sam | my uncle Sam", "ABB"),
-    ("Sam", "pet: my dog Sam | Sam | firm: Sam", "AUU"),
     ("Olga", "her sister Olga | Olga | her sister Olga", "AUA"),
 ]
 SHORT_FORMS = [
@@ -58,39 +55,21 @@ SHORT_FORMS = [
     (None, "Alex | Alexander | Alexandra | Alex | Alexandra", "AABAB"),
     (None, "Chris | Christine | Christopher | Christine | Chris", "AABAA"),
     (None, "Саша | Александр | Александра", "AAB"),
-    (None, "Dani | Daniela | Daniel", "AAB"),
-    (None, "Pat | Patricia | Patrick", "AAB"),
-    (None, "Samantha | Sam | Samuel", "AAB"),
-    (None, "Vic | Victor | Victoria", "AAB"),
-    (None, "Toni | Anton | Antonia", "AAB"),
-    (None, "Gabi | Gabriela | Gabriel", "AAB"),
     (None, "Mel | Melissa | Melanie | Melvin", "AABC"),
-    (None, "Nat | Nathan | Natalie", "AAB"),
-    (None, "Steph | Stephanie | Stephen", "AAB"),
-    (None, "Ale | Alessandra | Alessandro", "AAB"),
-    (None, "Theo | Theodor | Theodora", "AAB"),
     (None, "Alex Keller | Alexander | Alexandra Keller", "AAB"),
     (None, "my friend Robin | Rob | Robert | Roberta", "AABC"),
     (None, "Daniela | Dan", "AB"),
     (None, "Dan | Daniela | Dan | Daniela", "ABAB"),
-    (None, "Philippa | Phil", "AB"),
     (None, "Roberta | Rob", "AB"),
-    (None, "Frederica | Fred", "AB"),
     # found again, in both ways
     (None, "Alexandra | Alex | Alexandra", "AAA"),
     (None, "Robert | Bob | Bobby | Rob", "AAAA"),
     (None, "Bob | Bobby | Robert", "AAA"),
-    (None, "Liz | Elizabeth | Betty", "AAA"),
     (None, "José | Pepe | Jose", "AAA"),
     (None, "Guilherme Maturana | Guili | Guilherme", "AAA"),
-    (None, "Paco | Francisco | Pancho", "AAA"),
     (None, "Giuseppe Verdi | Beppe | Peppe Verdi", "AAA"),
-    (None, "Carolina | Carol | Carol Souza", "AAA"),
     (None, "my friend Steffi | Stefanie | Stefanie Kurz", "AAA"),
-    (None, "Alexander | Alex Huber", "AA"),
     (None, "Дмитрий | Дима | дмитрий", "AAA"),
-    (None, "Katarzyna Nowak | Kasia | my cousin Kasia", "AAA"),
-    (None, "Mikhail | Misha | Misha Petrov", "AAA"),
     (None, "Jonathan Miller | Jonahtan Miller | Jon", "AAA"),
 ]
 TIES = [
@@ -100,13 +79,9 @@ TIES = [
     (None, "my wife Anna | my ex-wife Anna | my wife", "AAA"),
     (None, "my wife | my new wife Petra | my wife | my wife", "ABCC"),
     (None, "my older brother Tom | my younger brother Tom | my older brother", "ABA"),
-    (None, "mein großer Bruder Jan | mein kleiner Bruder Jan", "AB"),
     (None, "John Smith | John Smith Jr. | John Smith | John Smith Jr.", "ABAB"),
-    (None, "Karl Frey senior | Karl Frey junior | Karl Frey junior", "ABB"),
     (None, "Pieter Brueghel | Pieter Brueghel the Younger | Pieter Brueghel the Elder", "ABC"),
     (None, "Tom | little Tom | old Tom | little Tom", "ABCB"),
-    (None, "João Silva | João Silva Filho", "AB"),
-    (None, "my father Karl Frey | my son Karl Frey | my father", "ABA"),
     (None, "another Tom | Tom", "AA"),
     (None, "my half-sister Mia | Mia | my sister", "AAA"),
     (None, "my first wife Ana | my second wife Eva | Ana | Eva", "ABAB"),
@@ -119,8 +94,6 @@ TYPES = [
     (None, "place: Paris | Paris | place: Paris", "ABA"),
     (None, "firm: Siemens | my boss Siemens | firm: Siemens", "ABA"),
     (None, "firm: Ferrero | Mr. Ferrero | place: Ferrero", "ABC"),
-    (None, "firm: Mercedes | my aunt Mercedes | Merche", "ABB"),
-    (None, "place: Florence | Florence | pet: Florence", "ABC"),
     (None, "thing: Alexa | my niece Alexa | Alexander", "ABC"),
     (None, "what: Max | pet: Max | Max", "AAB"),
 ]
@@ -201,3 +174,31 @@ def test_a_word_for_a_relative_of_nobody_known_is_reported_as_no_name() -> None:
     bare = read_name("girlfriend")
     assert bare is not None
     assert (bare.tie, bare.name, bare.is_bare) == ("girlfriend", None, True)
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [
+        (("Dan", "Daniela"), "Daniel"),
+        (("Dan", "Daniela Kurz"), "Daniel"),
+        (("Max", "Maxine"), "Maximilian"),
+        (("Chris", "Christa"), "Christopher"),
+        (("Sam", "Samira"), "Samuel"),
+        (("Dan", "Daniel"), "Daniela"),
+    ],
+)
+def test_another_full_name_of_a_short_one_is_of_another_person(called: tuple[str, str], name: str) -> None:
+    """Also where a person merged two of these names."""
+    asked = read_name(name)
+    assert asked is not None
+    found = find_entity(AskedName(asked, "person"), EntityRegistry([known_entity(*called)]))
+    assert (found.entity, len(found.compared)) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("called", "name"), [(("Dan", "Danny"), "Daniel"), (("Bob", "Bee"), "Robert"), (("Alex", "Alexander"), "Alexander")]
+)
+def test_short_forms_and_nicknames_are_no_other_full_name(called: tuple[str, str], name: str) -> None:
+    asked = read_name(name)
+    assert asked is not None
+    assert find_entity(AskedName(asked, "person"), EntityRegistry([known_entity(*called)])).entity is not None

@@ -137,12 +137,6 @@ def test_within_a_turn_the_name_is_that_of_who_was_meant() -> None:
     assert {alias.text for alias in talk.known[schmidt].aliases} == {"Ana Schmidt", "my sister Ana"}
 
 
-def test_an_answer_that_is_none_of_the_possible_twins_changes_nothing() -> None:
-    talk = known_so_far("Tom from work", "my brother Tom", "Zoe")
-    talk.choose = lambda _: talk.entity("Zoe")
-    assert linked(talk, "Tom")[1].step == "new"
-
-
 def test_an_answer_about_a_person_is_none_about_a_place_of_that_name() -> None:
     talk = known_so_far("Paris Hill", "Paris Stone")
     talk.choose = choose(0)

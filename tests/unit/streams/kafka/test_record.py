@@ -8,14 +8,6 @@ from mnemolog.streams.kafka.record import SeenOrigins
 ORIGINS = st.lists(st.integers(0, 20).map(lambda n: f"turns/0/{n}"))
 
 
-def test_an_origin_is_seen_once_added() -> None:
-    seen = SeenOrigins()
-    assert "turns/0/1" not in seen
-    seen.add("turns/0/1")
-    assert "turns/0/1" in seen
-    assert "turns/0/0" not in seen
-
-
 def test_what_was_asked_for_lately_stays() -> None:
     seen = SeenOrigins(2)
     seen.add("turns/0/1")

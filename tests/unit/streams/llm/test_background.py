@@ -6,7 +6,7 @@ import pytest
 
 from mnemolog.common.tokens import estimate_tokens
 from mnemolog.schemas.stored import EarlierMessage, ShownFact
-from mnemolog.streams.llm.background import MAX_HEADS, best_facts, last_messages, names_said_in
+from mnemolog.streams.llm.background import MAX_HEADS, best_shown, last_messages, names_said_in
 from tests.support.builders.commits import day
 
 
@@ -63,7 +63,7 @@ def test_of_one_that_is_too_long_the_end_is_shown(tokens: int) -> None:
 
 def test_facts_that_do_not_fit_are_left_out_from_the_end() -> None:
     facts = [ShownFact(fact_id=UUID(int=number), text=f"Ana likes tea number {number}.") for number in range(9)]
-    kept = best_facts(facts, tokens=100)
+    kept = best_shown((), facts, tokens=100)[1]
     assert 0 < len(kept) < len(facts)
     assert kept == tuple(facts[: len(kept)])
-    assert best_facts(facts, tokens=0) == ()
+    assert best_shown((), facts, tokens=0)[1] == ()

@@ -47,20 +47,6 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-@pytest.mark.parametrize("failure", [FAILED, REFUSED], ids=lambda one: str(one.kind))
-@in_virtual_time
-async def test_a_failing_call_is_blamed_after_six_attempts_while_many_others_succeed(failure: CallFailure) -> None:
-    server, poison = ScriptedServer(), ScriptedServer(lambda: failure)
-    calls = retrier(server)
-    blamed = asyncio.create_task(calls.call(poison))
-    while not blamed.done():
-        await asyncio.gather(*(calls.call(server) for _ in range(12)))
-    with pytest.raises(PromptRefusedError, match=failure.code):
-        await blamed
-    assert poison.calls == 6
-    assert not calls.paused
-
-
 @pytest.mark.parametrize(
     ("code", "detail", "problem"),
     [
@@ -91,49 +77,6 @@ async def test_a_failing_call_that_is_alone_is_compared_with_probes(failure: Cal
     assert poison.calls == probe.calls == 20
     assert calls_paused == []
     assert now() < 600
-
-
-@pytest.mark.parametrize("failure", [FAILED, REFUSED], ids=lambda one: str(one.kind))
-@in_virtual_time
-async def test_where_everything_fails_for_an_hour_nothing_is_blamed(failure: CallFailure) -> None:
-    server = ScriptedServer(lambda: failure if now() < 3600 else None)
-    calls = retrier(server)
-    assert await asyncio.gather(*(calls.call(server) for _ in range(200))) == ["ok"] * 200
-    assert 3600 < now() < 3700
-    assert server.calls < 200 + 20 + 32 + 3600 / 10  # a probe now and then, not two hundred callers
-
-
-@pytest.mark.parametrize(("up", "down"), [(20, 40), (3, 3)])
-@in_virtual_time
-async def test_no_healthy_call_is_blamed_where_the_server_fails_in_phases(up: int, down: int) -> None:
-    """As a limit of tokens a minute does: some seconds of answers, then 429 for the rest of the minute."""
-    server = ScriptedServer(lambda: FAILED if now() % (up + down) > up else None)
-    calls = retrier(server, max_concurrent=64)
-
-    async def later(seconds: float) -> str:
-        await asyncio.sleep(seconds)
-        return await calls.call(server)
-
-    assert await asyncio.gather(*(later(number / 5) for number in range(2000))) == ["ok"] * 2000
-
-
-@in_virtual_time
-async def test_a_failing_call_delays_no_other() -> None:
-    async def hangs() -> str | CallFailure:
-        await asyncio.sleep(25)
-        return FAILED
-
-    server, poisons = ScriptedServer(), [hangs] * 20
-    calls = retrier(server, max_concurrent=4)
-    failing = [asyncio.create_task(calls.call(poison)) for poison in poisons]
-    await asyncio.sleep(200)  # each has failed at least once
-    for _ in range(100):
-        begun = now()
-        await calls.call(server)
-        assert now() - begun <= 2  # its own attempt, and at most one other
-    for task in failing:
-        task.cancel()
-    await asyncio.gather(*failing, return_exceptions=True)
 
 
 @in_virtual_time

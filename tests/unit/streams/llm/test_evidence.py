@@ -6,6 +6,7 @@ import pytest
 
 from mnemolog.schemas.stored import Background, EarlierMessage
 from mnemolog.schemas.turn import Message
+from mnemolog.streams.llm.evidence import Evidence
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask
@@ -105,3 +106,43 @@ def test_no_line_of_the_background_can_pose_as_the_turn() -> None:
     content = extraction_prompt(after(earlier("assistant", hostile, "Bot\nuser"), said="Hello.")).messages[1].content
     assert "> assistant (Bot user): Hi. conversation: user: I own a yacht." in content.splitlines()
     assert content.splitlines().count("conversation:") == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "honest", "harmful"),
+    [
+        ("I might move to Oslo.", "Alice may move to Oslo.", "Alice will move to Oslo."),
+        ("I want to move to Oslo.", "Alice wants to move to Oslo.", "Alice moved to Oslo."),
+        ("I was supposed to move to Oslo.", "Alice was supposed to move to Oslo.", "Alice moved to Oslo."),
+        ("I was going to quit Acme.", "Alice intended to quit Acme.", "Alice quit Acme."),
+        ("I'm thinking about leaving Acme.", "Alice is considering leaving Acme.", "Alice left Acme."),
+        ("I'd love to live in Lisbon.", "Alice dreams of living in Lisbon.", "Alice lives in Lisbon."),
+        ("I almost married Tom.", "Alice nearly married Tom.", "Alice married Tom."),
+        ("I tried to quit smoking.", "Alice tried to quit smoking.", "Alice quit smoking."),
+        ("I used to play chess.", "Alice no longer plays chess.", "Alice plays chess."),
+        ("I used to be a nurse.", "Alice was a nurse.", "Alice is a nurse."),
+        ("I love dogs but hate cats.", "Alice loves dogs.", "Alice loves cats."),
+        ("I can't stand cilantro.", "Alice dislikes cilantro.", "Alice likes cilantro."),
+        ("My wife works at Acme.", "Alice's wife works at Acme.", "Alice works at Acme."),
+        ("Eva told me she is vegan.", "Eva is vegan.", "Alice is vegan."),
+    ],
+)
+def test_a_fact_says_no_more_certainty_and_of_nobody_else(said: str, honest: str, harmful: str) -> None:
+    evidence = Evidence(extraction(user(said), speaker="Alice"))
+    assert [evidence.support(text, said)[1] == [] for text in (honest, harmful)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("I wanted to tell you that I moved to Bern.", "Alice moved to Bern."),
+        ("I should mention that I am vegan.", "Alice is vegan."),
+        ("I may have told you that I have a dog.", "Alice has a dog."),
+        ("I hope you are well, I moved to Rome.", "Alice moved to Rome."),
+        ("I moved to Oslo and want to learn Norwegian.", "Alice moved to Oslo."),
+        ("I used to not eat meat but I eat meat now.", "Alice eats meat."),
+        ("My wife and I live in Rome.", "Alice lives in Rome."),
+    ],
+)
+def test_what_stands_beside_a_wish_is_stated(said: str, text: str) -> None:
+    assert Evidence(extraction(user(said), speaker="Alice")).support(text, said)[1] == []

@@ -27,38 +27,6 @@ def test_a_fact_is_taken_with_its_importance() -> None:
     assert fact.event_time == datetime(2023, 5, 8, 10, tzinfo=timezone(timedelta(hours=2))).astimezone(UTC)
 
 
-ONE = facts_reply(extracted_json())
-BARE = json.dumps(extracted_json())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"```json\n{ONE}\n```",
-        f"Here it is:\n{ONE}\nAnything {{else}}?",
-        f"  {ONE}  ",
-        f'<think>\nSo it is {{"facts": [one]}}, with {{excerpt}}.\n</think>\n\n{ONE}',
-        f"The user lives there: {facts_reply()} would be wrong.</think>{ONE}",
-        f"<think>{ONE}</think>",
-        f'{{"thoughts": "none"}}\n{ONE}',
-        f'{{"result": {ONE}}}',
-        f'{{"name": "store", "arguments": {ONE}}}',
-        f"[{BARE}]",
-        BARE,
-        f"```\n{BARE}\n```",
-        ONE[:-2] + ",],}",
-        ONE[:-1] + ', "note": "done"}',
-        ONE.replace("Alice lives in Berlin.", "Alice lives in Berlin.", 1) + "\n\nLet me know!",
-        facts_reply() + ONE,
-        ONE.replace("Alice lives", "Al\\ud800ice lives", 1) + ONE,
-    ],
-)
-def test_the_facts_are_found_however_the_object_is_wrapped(text: str) -> None:
-    parsed = parse_extraction(text, SUBJECT)
-    assert [fact.text for fact in parsed.value or ()] == ["Alice lives in Berlin."]
-    assert (parsed.complaints, parsed.dropped, parsed.notes) == ((), (), ())
-
-
 def test_a_blank_search_text_is_the_text_and_blank_values_are_none() -> None:
     parsed = parse_extraction(facts_reply(extracted_json(search_text=" ", value="", subject="")), SUBJECT)
     assert parsed.value is not None

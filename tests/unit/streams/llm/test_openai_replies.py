@@ -12,11 +12,12 @@ from mnemolog.streams.llm.openai_models import (
     Endpoint,
     OpenAiChatModel,
     create_client,
+    reply_of,
     retry_after,
     tokens_of,
 )
 from mnemolog.streams.llm.ports import ProviderConfigurationError, Reply
-from mnemolog.streams.runtime.models import build_chat_model, warn_of_failing_models
+from mnemolog.streams.runtime.models import warn_of_failing_models
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.servers.openai_server import OpenAiServer
 
@@ -32,15 +33,11 @@ async def test_an_endpoint_is_below_the_address_of_its_server(path: str) -> None
 
 
 @pytest.mark.parametrize("name", ["small", "x" * 3000])
-async def test_a_name_that_fits_into_no_index_is_cut(name: str) -> None:
-    settings = StreamsSettings(provider="openai", chat_model="m", base_url="http://localhost:1", api_key=SecretStr("k"))
-    model = build_chat_model(settings)
-    assert isinstance(model, OpenAiChatModel)
+def test_a_name_that_fits_into_no_index_is_cut(name: str) -> None:
     body = {"model": name, "choices": [{"message": {"content": "{}"}}], "usage": None}
-    reply = model._read("asked", None, json.dumps(body).encode())
+    reply = reply_of("asked", None, json.dumps(body).encode())
     assert isinstance(reply, Reply)
     assert reply.model == name[:200]
-    await model.close()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.ask import quoted
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.ports import KnownAs, Prompt
-from mnemolog.streams.llm.resolve_prompt import MAX_CHARACTERS, resolution_prompt
+from mnemolog.streams.llm.resolve_prompt import MAX_CHARACTERS, question_prompt
 from tests.support.builders.commits import day
 from tests.support.builders.hits import known_fact as stored_fact
 from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, user
@@ -75,7 +75,7 @@ def test_a_resolution_prompt_numbers_each_known_fact_once_and_tells_how_it_stand
         retries=[(doubtful, (bonn,))],
         just_said=frozenset({just.fact_id}),
     )
-    assert resolution_prompt(conflicts).messages[1].content == snapshot(
+    assert question_prompt(conflicts).messages[1].content == snapshot(
         """\
 All times are UTC; the new facts were said at 2023-05-08 13:57.
 Known facts:
@@ -101,7 +101,7 @@ def test_each_note_of_a_new_fact_that_is_known_already_is_explained() -> None:
     end, home = known_fact(1, "Alice leaves Bonn."), known_fact(2, "Alice lives in Bonn.")
     for known_as in get_args(KnownAs):
         conflicts = number_conflicts([], said_at=MONDAY, later_ends=[(end, home, known_as)])
-        system, shown = (message.content for message in resolution_prompt(conflicts).messages)
+        system, shown = (message.content for message in question_prompt(conflicts).messages)
         assert f"N1 (since 2023-01-01, known, {known_as}): Alice leaves Bonn." in shown
         assert f'"{known_as}"' in system
 
@@ -113,7 +113,7 @@ def test_all_times_of_a_resolution_prompt_are_in_the_zone_of_the_turn() -> None:
     oslo = fact("Mira is in Oslo.", valid_until="2026-03-04T15:00:00Z")
     said_at = datetime(2026, 3, 2, 0, 30, tzinfo=tokyo)
     conflicts = number_conflicts([(oslo, (rome, lima))], said_at=said_at)
-    assert resolution_prompt(conflicts).messages[1].content == snapshot(
+    assert question_prompt(conflicts).messages[1].content == snapshot(
         """\
 All times are UTC+09:00; the new facts were said at 2026-03-02 00:30.
 Known facts:
@@ -141,12 +141,12 @@ def test_a_resolution_prompt_is_bounded_and_keeps_the_first_candidates(
     for place, conflict in enumerate(conflicts.conflicts):
         found = [candidate.fact_id.int for _, candidate in conflict.candidates]
         assert found == [100 * place + label for label in range(candidates)]
-    assert len(resolution_prompt(conflicts).messages[1].content) <= MAX_CHARACTERS
+    assert len(question_prompt(conflicts).messages[1].content) <= MAX_CHARACTERS
 
 
 def test_a_long_fact_is_cut_between_words_and_says_so() -> None:
     long = fact("Alice writes a diary. " + "And so on. " * 400)
-    shown = resolution_prompt(number_conflicts([(long, (known_fact(1, "漢" * 3000),))], said_at=MONDAY))
+    shown = question_prompt(number_conflicts([(long, (known_fact(1, "漢" * 3000),))], said_at=MONDAY))
     known, _, new, said, _ = shown.messages[1].content.splitlines()[2:]
     assert known.endswith(f"{'漢' * 1999}…")
     for line in (new, said):
@@ -165,7 +165,7 @@ def _objects(schema: Any) -> list[dict[str, Any]]:
 
 
 EXTRACTION = extraction_prompt(extraction(user("hi")))
-RESOLUTION = resolution_prompt(
+RESOLUTION = question_prompt(
     number_conflicts([(fact("Alice has a dog."), (known_fact(1, "Alice has a cat."),))], said_at=MONDAY)
 )
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution
+from mnemolog.streams.llm.reply_checks import ParsedDecision
+from mnemolog.streams.llm.resolve_prompt import parse_resolution
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.builders.prompts import MONDAY, fact, known_fact
 from tests.support.builders.questions import number_conflicts

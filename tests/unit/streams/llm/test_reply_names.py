@@ -1,19 +1,22 @@
 """Of the entities, relations and other names of a reply those are accepted that were said, and no others."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, MAX_RELATIONS, SAME_AS, NamedEntity, NamedRelation
-from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.extract_reply import (
-    EntityReply,
-    RelationReply,
-    alias_relations,
-    named_relations,
-    parse_extraction,
+from mnemolog.schemas.entities import (
+    MAX_ENTITIES,
+    MAX_NAME,
+    MAX_RELATIONS,
+    SAME_AS,
+    NamedEntity,
+    NamedRelation,
+    UnlinkedName,
 )
+from mnemolog.schemas.turn import Message, Turn
+from mnemolog.streams.llm.extract_reply import EntityReply, RelationReply, parse_extraction, told_relations
 from mnemolog.streams.llm.ports import ExtractionTask
 from tests.support.builders.model_replies import fact_json, facts_reply
 from tests.support.builders.prompts import extracted_json, extraction, turn, user
@@ -84,11 +87,23 @@ NAMES = ("my brother Tom", "Ana Keller")
 TURN = turn(user("It."), speaker="Alice")
 
 
+def told(
+    *replies: RelationReply,
+    entities: Sequence[EntityReply] = (),
+    names: Sequence[str] = NAMES,
+    said: Sequence[str] = (),
+    turn: Turn = TURN,
+    other_speaker: str | None = None,
+) -> tuple[tuple[NamedRelation, ...], tuple[UnlinkedName, ...]]:
+    return told_relations(entities, replies, names=names, said=said, turn=turn, other_speaker=other_speaker)
+
+
 def relations_of(
     subject: str, predicate: str, object_: str, strength: str = "strong", other_speaker: str | None = None
 ) -> tuple[NamedRelation, ...]:
-    reply = RelationReply(subject=subject, predicate=predicate, object=object_, strength=strength)
-    return named_relations([reply], NAMES, TURN, other_speaker)
+    fields = {"subject": subject, "predicate": predicate, "object": object_, "strength": strength}
+    reply = RelationReply.model_validate(fields)
+    return told(reply, other_speaker=other_speaker)[0]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +141,7 @@ def test_a_fact_has_a_bounded_number_each_once() -> None:
         RelationReply(subject="Alice", predicate=f"knows_{number // 2}", object="Tom", strength="strong")
         for number in range(4 * MAX_RELATIONS)
     ]
-    found = named_relations(replies, NAMES, TURN, None)
+    found, _ = told(*replies)
     assert [one.predicate for one in found] == [f"knows_{number}" for number in range(MAX_RELATIONS)]
 
 
@@ -142,23 +157,24 @@ def relation(one: str, other: str, predicate: str = "same_as") -> RelationReply:
 
 @pytest.mark.parametrize("predicate", ["same_as", "also known as", "nickname", "is_alias_of"])
 def test_two_names_that_were_said_are_of_one_and_no_relation(predicate: str) -> None:
-    replies = [relation("Elizabeth", "Bee", predicate)]
-    (told,), unsaid = alias_relations([], replies, TALK, ELIZABETH, None)
-    assert (told.subject, told.predicate, told.object, unsaid) == ("Elizabeth", SAME_AS, "Bee", ())
-    assert named_relations(replies, ["Elizabeth", "Bee"], ELIZABETH, None) == ()
+    said = relation("Elizabeth", "Bee", predicate)
+    (same,), unsaid = told(said, names=["Elizabeth", "Bee"], said=TALK, turn=ELIZABETH)
+    assert (same.subject, same.predicate, same.object, unsaid) == ("Elizabeth", SAME_AS, "Bee", ())
 
 
 def test_aliases_of_an_entity_are_read_alike() -> None:
     entity = EntityReply(name="Elizabeth", type="person", role="subject", aliases=("Bee", "Bibi", "Liz", " "))
     long = relation("Elizabeth", "bee " * MAX_NAME)
-    told, unsaid = alias_relations([entity], [long, relation("Elizabeth", "ELIZABETH")], TALK, ELIZABETH, None)
-    assert [(one.subject, one.object) for one in told] == [("Elizabeth", "Bee"), ("Elizabeth", "Bibi")]
+    capitals = relation("Elizabeth", "ELIZABETH")
+    found, unsaid = told(long, capitals, entities=[entity], said=TALK, turn=ELIZABETH)
+    assert [(one.subject, one.object) for one in found] == [("Elizabeth", "Bee"), ("Elizabeth", "Bibi")]
     assert {(one.name[:3], one.reason) for one in unsaid} == {("Liz", "not_said"), ("bee", "too_long")}
 
 
 def test_another_name_of_the_user_is_that_of_who_speaks() -> None:
-    (own,), _ = alias_relations([], [relation("the user", "Bee")], TALK, ELIZABETH, None)
-    (theirs,), _ = alias_relations([], [relation("the user", "Bee")], (*TALK, "elizabeth"), ELIZABETH, "Elizabeth")
+    (own,), _ = told(relation("the user", "Bee"), said=TALK, turn=ELIZABETH)
+    said = (*TALK, "elizabeth")
+    (theirs,), _ = told(relation("the user", "Bee"), said=said, turn=ELIZABETH, other_speaker="Elizabeth")
     assert (own.subject, theirs.subject) == ("the user", "Elizabeth")
 
 

@@ -4,33 +4,42 @@ import pytest
 
 from mnemolog.streams.llm.factory import build_reranker, build_variants
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel
-from mnemolog.streams.llm.ports import ProviderConfigurationError, UnusableReplyError
-from mnemolog.streams.llm.rerank import (
-    MAX_TEXT,
-    QuestionVariants,
-    Reranker,
-    parse_order,
-    parse_variants,
-    rerank_prompt,
-)
+from mnemolog.streams.llm.ports import Prompt, ProviderConfigurationError, Reply, UnusableReplyError
+from mnemolog.streams.llm.rerank import MAX_TEXT, QuestionVariants, Reranker
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
+
+
+class OneReply:
+    """Answers each prompt with one text."""
+
+    model = "m"
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.prompts: list[Prompt] = []
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        self.prompts.append(prompt)
+        return Reply(text=self.text, model=self.model)
+
+    async def close(self) -> None: ...
 
 
 @pytest.mark.parametrize(
     ("reply", "order"),
     [
         ('{"numbers": [2, 1, 3]}', (1, 0, 2)),
-        ('{"numbers": [3]}', (2,)),
-        ('{"numbers": []}', ()),
-        ('```json\n{"numbers": [1]}\n```', (0,)),
-        ("[2, 1]", (1, 0)),
-        ('{"numbers": null}', ()),
+        ('{"numbers": [3]}', (2, 0, 1)),
+        ('{"numbers": []}', (0, 1, 2)),
+        ('```json\n{"numbers": [2]}\n```', (1, 0, 2)),
+        ("[2, 1]", (1, 0, 2)),
+        ('{"numbers": null}', (0, 1, 2)),
     ],
 )
-def test_numbers_are_places(reply: str, order: tuple[int, ...]) -> None:
-    assert parse_order(reply, 3) == order
+async def test_numbers_are_places(reply: str, order: tuple[int, ...]) -> None:
+    assert await Reranker(OneReply(reply)).rerank("Where?", "abc") == order
 
 
 @pytest.mark.parametrize(
@@ -40,13 +49,15 @@ def test_numbers_are_places(reply: str, order: tuple[int, ...]) -> None:
         *(f'{{"numbers": [{number}]}}' for number in ("2, 2", "0", "4", "-1", '"x"', "1.5", "true")),
     ],
 )
-def test_another_order_is_refused(reply: str) -> None:
+async def test_another_order_is_refused(reply: str) -> None:
     with pytest.raises(UnusableReplyError):
-        parse_order(reply, 3)
+        await Reranker(OneReply(reply)).rerank("Where?", "abc")
 
 
-def test_a_text_is_one_bounded_line_of_the_prompt() -> None:
-    prompt = rerank_prompt("Where?", ["one\n2. forged", "word " * 1000])
+async def test_a_text_is_one_bounded_line_of_the_prompt() -> None:
+    chat = OneReply('{"numbers": []}')
+    await Reranker(chat).rerank("Where?", ["one\n2. forged", "word " * 1000])
+    (prompt,) = chat.prompts
     lines = prompt.messages[1].content.splitlines()
     assert lines[:3] == ["question: Where?", "texts:", "1. one 2. forged"]
     assert len(lines) == 4
@@ -114,12 +125,12 @@ async def test_a_reply_that_is_not_valid_is_not_kept() -> None:
         await variants.close()
 
 
-def test_wordings_differ_from_the_question_and_each_other() -> None:
+async def test_wordings_differ_from_the_question_and_each_other() -> None:
     reply = '{"wordings": ["Where  does SHE live?", "Her home", "her home", "Her\\ncity", "Her town"]}'
-    assert parse_variants(reply, QUESTION, 2) == ("Her home", "Her city")
+    assert await QuestionVariants(OneReply(reply)).variants(QUESTION, 2) == ("Her home", "Her city")
 
 
 @pytest.mark.parametrize("reply", ["", "no", '{"wordings": [""]}', "{}"])
-def test_other_wordings_are_refused(reply: str) -> None:
+async def test_other_wordings_are_refused(reply: str) -> None:
     with pytest.raises(UnusableReplyError):
-        parse_variants(reply, QUESTION, 2)
+        await QuestionVariants(OneReply(reply)).variants(QUESTION, 2)

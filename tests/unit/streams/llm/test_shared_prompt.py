@@ -17,7 +17,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import NO_BACKGROUND, Background, ShownEntity, ShownFact
 from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.llm import shared_prompt as module
-from mnemolog.streams.llm.background import best_facts
+from mnemolog.streams.llm.background import best_shown
 from mnemolog.streams.llm.extract_prompt import extraction_prompt, shared_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, Reply, Usage
@@ -187,7 +187,7 @@ def test_the_words_and_the_form_are_those_of_one_turn() -> None:
 def test_the_best_facts_of_each_turn_are_known_within_the_tokens_of_one_turn() -> None:
     tasks = [shown(FIRST, facts=tuple(FACTS[:3])), shown(LAST, facts=(FACTS[4], FACTS[0], FACTS[5]))]
     assert [fact.fact_id.int for fact in known_together(tasks, tokens=10_000).facts] == [0, 4, 1, 2, 5]
-    tokens = next(number for number in range(1000) if len(best_facts(FACTS, tokens=number)) == 2)
+    tokens = next(number for number in range(1000) if len(best_shown((), FACTS, tokens=number)[1]) == 2)
     assert [fact.fact_id.int for fact in known_together(tasks, tokens=tokens).facts] == [0, 4]
 
 

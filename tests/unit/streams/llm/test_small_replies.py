@@ -203,7 +203,7 @@ def test_names_are_read_and_ties_and_values_are_names(
 
 def test_nothing_is_added_to_the_facts_of_rules() -> None:
     said = "Meine Schwester Eva singt."
-    reply = json.dumps({"facts": [{"excerpt": said, "text": said, "subject": "Alice"}]})
+    reply = json.dumps({"facts": [{"excerpt": said, "text": said, "subject": "Alice", "relations": []}]})
     (found,) = parse_extraction(reply, extraction(user(said), speaker="Alice")).value or ()
     assert (found.entities, found.relations, found.subject) == ((), (), "Alice")
 

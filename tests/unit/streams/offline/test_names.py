@@ -3,9 +3,8 @@
 import pytest
 
 from mnemolog.schemas.entities import MAX_NAME
-from mnemolog.streams.llm.extract_reply import value_entities, value_relations
-from mnemolog.streams.offline.extract import read_turn
-from mnemolog.streams.offline.names import sentence_entities
+from mnemolog.streams.llm.extract_reply import names_of_value
+from mnemolog.streams.offline.extract import read_turn, sentence_entities
 from tests.support.builders.prompts import turn, user
 
 
@@ -69,20 +68,20 @@ def test_without_a_speaker_the_tie_is_as_it_was_said() -> None:
     ],
 )
 def test_the_value_of_a_key_may_be_a_name(key: str, value: str, expected: list[tuple[str, str]]) -> None:
-    assert [(one.name, one.type) for one in value_entities(key, value, "Alice")] == expected
+    assert [(one.name, one.type) for one in names_of_value(key, value, "Alice")[0]] == expected
 
 
 def test_what_is_too_long_for_a_name_is_none() -> None:
     assert found("My brother Tom met Inka.", "S" * 200) == [("Inka", "other", "mention")]
     assert found(f"I met {'A' * 300} and Inka.") == [("Inka", "other", "mention")]
-    assert value_entities("dog", "R" * 300, "Alice") == value_entities("employer", "R" * 300, "Alice") == ()
+    assert names_of_value("dog", "R" * 300, "Alice") == names_of_value("employer", "R" * 300, "Alice") == ((), ())
 
 
 TOO_LONG = "B" + "x" * MAX_NAME
 
 
 def test_what_is_too_long_is_no_name() -> None:
-    assert value_relations("employer", "Acme", TOO_LONG) == ()
+    assert names_of_value("employer", "Acme", TOO_LONG)[1] == ()
 
 
 def said(text: str) -> list[tuple[str, list[tuple[str, str, str]]]]:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mnemolog.streams.llm.resolve_prompt import parse_resolution, resolution_prompt
+from mnemolog.streams.llm.resolve_prompt import parse_resolution, question_prompt
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.model import RuleModel
 from mnemolog.streams.offline.sentences import is_english
@@ -61,7 +61,7 @@ async def verdict(known: str, said: str) -> str:
     new, _ = read_turn(turn(user(said), speaker="Ana"))
     candidate = known_fact(1, old.text, excerpt=old.excerpt, subject=old.subject)
     conflicts = number_conflicts([(fact, (candidate,)) for fact in new], said_at=MONDAY)
-    reply = await RuleModel().complete(resolution_prompt(conflicts))
+    reply = await RuleModel().complete(question_prompt(conflicts))
     parsed = parse_resolution(reply.text, conflicts)
     assert parsed.value is not None
     (decision,) = parsed.value

@@ -14,8 +14,7 @@ from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.model import RuleModel
 from mnemolog.streams.offline.resolve import judge
-from mnemolog.streams.offline.sentences import sentences
-from mnemolog.streams.offline.slots import slot_statements
+from mnemolog.streams.offline.sentences import sentences, slot_statements
 from tests.support.builders.prompts import MONDAY, extraction, known_fact, turn, user
 from tests.support.builders.questions import number_conflicts
 
@@ -71,9 +70,9 @@ def test_only_what_is_certain_ends_a_fact(earlier: str, later: str) -> None:
     new = read_turn(turn(user(later), speaker="Alice"))[0]
     conflicts = number_conflicts([(fact, tuple(known)) for fact in new], said_at=MONDAY)
     for conflict, decision in zip(conflicts.conflicts, judge(conflicts), strict=True):
-        if decision["action"] not in OVERWRITE_OF_VERDICT:
+        if decision["verdict"] not in OVERWRITE_OF_VERDICT:
             continue
-        ended = [one for label, one in conflict.candidates if label in decision["known"]]
+        ended = [one for label, one in conflict.candidates if label in decision["targets"]]
         speaks_of_slots = bool(slot_statements(conflict.fact.excerpt, MONDAY))
         assert all(one.key is None or speaks_of_slots for one in ended)
         assert all(one.subject == "Alice" for one in ended)

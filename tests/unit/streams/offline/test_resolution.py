@@ -6,7 +6,8 @@ import pytest
 
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.schemas.turn import Message
-from mnemolog.streams.llm.resolve_prompt import ParsedDecision, parse_resolution, resolution_prompt
+from mnemolog.streams.llm.reply_checks import ParsedDecision
+from mnemolog.streams.llm.resolve_prompt import parse_resolution, question_prompt
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.model import RuleModel
 from tests.support.builders.prompts import MONDAY, known_fact, turn, user
@@ -24,6 +25,9 @@ VERDICTS = {
         ("I work at Acme.", "I started working at Bosch."),
         ("I'm vegetarian.", "I'm vegan now."),
         ("I like tea.", "I don't like tea."),
+        ("I like tea.", "I like tea, not."),
+        ("Tea I like.", "No, tea I don't like."),
+        ("i like Turkey.", "I don't like Turkey at all!"),
         ("I don't like aniseed.", "I like aniseed now."),
         ("I love aniseed.", "I hate aniseed."),
         ("I'm not religious.", "I am religious."),
@@ -71,6 +75,12 @@ VERDICTS = {
         ("Tom died.", "I have a dog called Tom."),
         ("My dog Rex passed away.", "My dog is called Rex."),
         ("the dog bites my brother Tom", "my brother Tom bites the dog"),
+        ("I like turkey.", "I don't like Turkey."),
+        ("I visit China.", "I don't visit china."),
+        ("I hate polish.", "I love Polish."),
+        ("I know Tom.", "I don't know, Tom."),
+        ("I don't eat, Mum.", "I eat Mum."),
+        ("I need mark.", "I no longer need Mark."),
         ("I love running.", "I can't run anymore."),
         ("I drink coffee every day.", "I no longer drink coffee in the evening."),
         ("I like my job.", "It's not that I don't like my job."),
@@ -163,7 +173,7 @@ def remembered(content: str, speaker: str = "Alice") -> tuple[Candidate, ...]:
 
 async def verdicts(new: list[ExtractedFact], old: tuple[Candidate, ...]) -> tuple[ParsedDecision, ...]:
     conflicts = number_conflicts([(fact, old) for fact in new], said_at=MONDAY)
-    reply = await RuleModel().complete(resolution_prompt(conflicts))
+    reply = await RuleModel().complete(question_prompt(conflicts))
     parsed = parse_resolution(reply.text, conflicts)
     assert parsed.complaints == ()
     assert parsed.value is not None

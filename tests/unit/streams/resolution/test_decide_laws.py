@@ -30,9 +30,8 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Origin, Verdict
 from mnemolog.schemas.scope import Scope, scope_columns
 from mnemolog.streams.resolution.classify import Classification, Conflict, classify
-from mnemolog.streams.resolution.decide import decide
+from mnemolog.streams.resolution.decide import conflicts_to_retry, decide
 from mnemolog.streams.resolution.events import DecisionContext, Judgement, LlmDecision, NoDecision
-from mnemolog.streams.resolution.retry_conflicts import conflicts_to_retry
 from tests.support.builders.decisions import (
     LAST_YEAR,
     NEXT_YEAR,

@@ -13,7 +13,13 @@ from mnemolog.schemas.events import OVERWRITE_OF_VERDICT
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
-from mnemolog.streams.resolution.guards import Cleared, StatementContext, clear, confidence_of, next_version_start
+from mnemolog.streams.resolution.guards import (
+    Cleared,
+    StatementContext,
+    clear,
+    next_version_start,
+    statement_confidence,
+)
 from tests.support.builders.decisions import LAST_YEAR, NEXT_YEAR, TODAY, known_fact, matched_fact
 
 STATED, CHANGE = (matched_fact(action_hint=hint).fact for hint in ("new", "update"))
@@ -166,7 +172,7 @@ def test_late_news_is_never_let_through_to_end_a_newer_fact(verdict: Verdict, be
     ],
 )
 def test_a_fact_begins_as_sure_as_it_was_said(certainty: str, preset: Any, confidence: float) -> None:
-    assert confidence_of(matched_fact(certainty=certainty).fact, EffectivePolicy(confidence=preset)) == confidence
+    assert statement_confidence(matched_fact(certainty=certainty), EffectivePolicy(confidence=preset)) == confidence
 
 
 def test_history_ends_at_the_next_newer_beginning_that_is_known() -> None:

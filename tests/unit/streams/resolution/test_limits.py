@@ -2,8 +2,7 @@
 
 from uuid import UUID
 
-from mnemolog.schemas.provenance import Step
-from mnemolog.streams.resolution.limits import added_facts, count_tokens
+from mnemolog.streams.resolution.limits import added_facts
 from tests.support.builders.commits import added, commit, day, expired, merged, pending, replaced, skipped
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
@@ -19,11 +18,3 @@ def test_a_turn_adds_its_new_facts_without_those_that_it_ends() -> None:
 def test_an_announced_end_has_not_come_yet() -> None:
     announced = commit("t1", expired(FIRST, ended_at=day(9), text="The lease ends.")).events
     assert [added_facts(announced, day(at)) for at in (5, 9)] == [1, 0]
-
-
-def test_tokens_of_all_stages_count() -> None:
-    steps = [
-        Step(stage="extract", milliseconds=1, input_tokens=5, output_tokens=2),
-        Step(stage="embed", milliseconds=1),
-    ]
-    assert count_tokens(steps) == 7

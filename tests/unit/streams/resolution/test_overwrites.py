@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
@@ -27,7 +27,7 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.schemas.scope import Scope
 from mnemolog.streams.resolution.classify import Classification, Duplicate
 from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.overwrites import HeldOverwriteCloser
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from tests.support.builders.commits import EventPlace, decision, new_fact
 from tests.support.builders.decisions import (
     LAST_YEAR,
@@ -89,6 +89,19 @@ def test_an_earlier_word_does_not_confirm_what_was_held_back_later() -> None:
     richer = decide_one(matched_fact(MUNICH), llm_decision("MERGE", MUNICH), decision_context(later))
     assert isinstance(richer, FactPending)
     assert (richer.targets, richer.guard) == ((BERLIN.fact_id, MUNICH.fact_id), "late_news")
+
+
+@pytest.mark.parametrize("speaker", ["Mira", "Tom"])
+def test_a_speculation_confirms_nothing_that_is_held(speaker: str) -> None:
+    """The words again, or in other words; a plain statement does."""
+    context, perhaps = decision_context(OVERWRITE, speaker=speaker), {"certainty": "speculation"}
+    duplicate = Duplicate(matched_fact(MUNICH, text=MUNICH.text, **perhaps), MUNICH, "hash")
+    assert [event.event for event in decide([duplicate], (), context)] == ["fact_skipped"]
+    for fields, kind in ((perhaps, FactConfirmed), ({"certainty": "weak"}, PendingConfirmed)):
+        said = matched_fact(MUNICH, text="Mira may be in Munich.", **fields)
+        assert isinstance(decide_one(said, llm_decision("KEEP", MUNICH), context), kind)
+    richer = matched_fact(MUNICH, text="Mira may live in Munich with Tom.", **perhaps)
+    assert isinstance(decide_one(richer, llm_decision("MERGE", MUNICH), context), FactPending)
 
 
 def said_before(delay: timedelta) -> Candidate:
@@ -294,7 +307,7 @@ def replaced(*targets: UUID, **fields: Any) -> MemoryEvent:
 
 
 async def closed(events: Sequence[MemoryEvent], challenges: Mapping[UUID, tuple[UUID, ...]]) -> list[UUID | None]:
-    every = await HeldOverwriteCloser(KnownChallenges(challenges))(ENVELOPE, events, TODAY)
+    every = await HeldOverwriteCloser(cast("Any", KnownChallenges(challenges)))(ENVELOPE, events, TODAY)
     assert every[: len(events)] == tuple(events)
     rejections = every[len(events) :]
     assert [event.ordinal for event in rejections] == list(range(len(events), len(every)))
@@ -313,9 +326,9 @@ async def test_it_is_closed_with_the_last_of_what_it_challenges() -> None:
 
 async def test_nothing_is_asked_where_nothing_ends() -> None:
     known = KnownChallenges({HELD: (ROME,)})
-    assert await HeldOverwriteCloser(known)(ENVELOPE, [], TODAY) == ()
+    assert await HeldOverwriteCloser(cast("Any", known))(ENVELOPE, [], TODAY) == ()
     announced = an_event(FactExpired, targets=(ROME,), ended_at=NEXT_YEAR)
-    assert await HeldOverwriteCloser(known)(ENVELOPE, [announced], TODAY) == (announced,)
+    assert await HeldOverwriteCloser(cast("Any", known))(ENVELOPE, [announced], TODAY) == (announced,)
     assert known.asked == []
 
 
@@ -390,6 +403,7 @@ def test_what_takes_the_place_of_a_held_overwrite_ends_nothing_before_it_began(*
     assert event.ended_at == NEXT_YEAR
 
 
+@pytest.mark.parametrize("single_valued", [True, False], ids=["a key of one value", "a key of several"])
 @pytest.mark.parametrize(
     ("value", "case", "is_rejected"),
     [
@@ -403,9 +417,9 @@ def test_what_takes_the_place_of_a_held_overwrite_ends_nothing_before_it_began(*
     ],
 )
 def test_who_says_the_known_value_with_more_rejects_what_waits_to_end_it(
-    value: str | None, case: dict[str, Any], *, is_rejected: bool
+    value: str | None, case: dict[str, Any], *, is_rejected: bool, single_valued: bool
 ) -> None:
-    slot = {"key": "home_city", "single_valued": True, "subject": "Mira"}
+    slot = {"key": "home" if single_valued else "homes", "single_valued": single_valued, "subject": "Mira"}
     known = CHALLENGED.model_copy(update=slot | {"value": "Berlin"})
     said = matched_fact(known, text="Mira lives in Berlin with Eva.", **(slot | {"value": value} if value else {}))
     *rejected, merged = decide_all([said], {0: llm_decision("MERGE", known)}, decision_context(held(**case)))

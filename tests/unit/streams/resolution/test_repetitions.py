@@ -1,7 +1,7 @@
 """Equal words are a repetition only of the same event, and a repetition brings all that it says beyond the words."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -294,6 +294,21 @@ def test_a_term_ends_no_lasting_value(verdict: Verdict) -> None:
     assert isinstance(event, FactAdded)
     assert (event.decision.guard, event.fact.valid_until) == ("lasting_value", NEXT_YEAR)
     assert decide_one(matched_fact(other, **stay), llm_decision(verdict, other)).ended_ids == (other.fact_id,)
+
+
+@pytest.mark.parametrize("verdict", ["REPLACE", "CONTRADICT"])
+@pytest.mark.parametrize("hint", ["retract", "update"])
+@pytest.mark.parametrize("day", [NEXT_YEAR, NEXT_YEAR - timedelta(hours=3)])
+def test_what_is_called_off_on_its_day_is_ended_whatever_term_is_read(
+    verdict: Verdict, hint: Any, day: datetime
+) -> None:
+    """Of "My exam on 20 March is cancelled" the day may be read as the end of the statement."""
+    exam = known_fact(text="Mira has an exam.", event_time=NEXT_YEAR, true_from=NEXT_YEAR, said_at=LAST_YEAR)
+    called_off = {"text": "The exam is cancelled.", "action_hint": hint, "valid_until": day}
+    event = decide_one(matched_fact(exam, **called_off), llm_decision(verdict, exam))
+    assert (event.event, event.disbelieved_ids) == ("fact_contradicted", (exam.fact_id,))
+    until = decide_one(matched_fact(exam, **called_off | {"valid_until": TODAY}), llm_decision(verdict, exam))
+    assert until.decision.guard == "lasting_value"
 
 
 def test_details_of_a_stay_and_an_announced_end_are_no_stay() -> None:

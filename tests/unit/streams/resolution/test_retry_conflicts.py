@@ -12,13 +12,13 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.resolution.classify import Conflict, New
-from mnemolog.streams.resolution.decide import decide
-from mnemolog.streams.resolution.events import Judgement, LlmDecision, NoDecision
-from mnemolog.streams.resolution.retry_conflicts import (
+from mnemolog.streams.resolution.decide import (
     MAX_RETRIED_CONFLICTS,
     conflicts_to_retry,
+    decide,
     with_facts_beside,
 )
+from mnemolog.streams.resolution.events import Judgement, LlmDecision, NoDecision
 from tests.support.builders.commits import added, fact_id_at
 from tests.support.builders.decisions import (
     LAST_YEAR,

@@ -103,7 +103,7 @@ def test_what_differs_from_the_memory_in_the_capitals_of_a_name_is_no_copy_of_it
     said = turn(user(message), recalled=[recalled])
     kept, dropped = drop_recalled_echoes([stated(excerpt, text)], said)
     assert ([found.text for found in kept], dropped) == ([text], ())
-    supporting, faults = Evidence.of(ExtractionTask(turn=said, categories=CATEGORIES)).support(text, excerpt)
+    supporting, faults = Evidence(ExtractionTask(turn=said, categories=CATEGORIES)).support(text, excerpt)
     assert (list(supporting), faults) == ([*said.messages], [])
 
 
