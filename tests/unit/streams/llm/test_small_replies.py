@@ -251,7 +251,12 @@ JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
         (OSLO | {"event_time": JUNE}, BERN, "detail", ("REPLACE", (1,))),
         ({"text": "Alice pays 920 euros rent now.", "key": "rent"}, RENT, "detail", ("REPLACE", (1,))),
         ({"text": "Alice pays 920 euros rent.", "key": "rent"}, RENT, "both", ("SIMILAR", (1,))),
-        ({"text": "Alice pays 870 euros rent and 50 euros for water.", "key": "bills"}, RENT, "detail", ("MERGE", (1,))),
+        (
+            {"text": "Alice pays 870 euros rent and 50 for water.", "key": "bill"},
+            RENT,
+            "detail",
+            ("MERGE", (1,)),
+        ),
         ({"text": "Suppose Alice paid 920 euros rent.", "key": "rent"}, RENT, "detail", ("EXTEND", (1,))),
         (OSLO | {"action_hint": "update", "key": "hobby"}, BERN | {"key": "hobby"}, "detail", ("EXTEND", (1,))),
         (OSLO | {"action_hint": "update", "certainty": "speculation"}, BERN, "detail", ("EXTEND", (1,))),
