@@ -6,8 +6,8 @@ The servers start while the packages of the stages are imported: both take long.
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -49,10 +49,10 @@ async def run_all_in_one(
     """
     check_before_start(settings)
     start = _Start(settings, progress or (lambda *_: None))
-    try:
+    with suppress(StopRequested):
         async with AsyncExitStack() as held:
             running, stack = await held.enter_async_context(start.servers(stop, test=test))
-            await cancel_on_stop(stop, start.load_stages())
+            await cancel_on_stop(stop, start.loading)
 
             def on_ready(report: "WorkerReport") -> None:
                 start.progress(STAGES_STEP, 1, 1)
@@ -70,8 +70,6 @@ async def run_all_in_one(
 
             start.progress(STAGES_STEP, 0, 1)
             await _run_stages(running, stack, stop, on_ready)
-    except StopRequested:
-        return
 
 
 def check_before_start(settings: Settings) -> None:
@@ -102,7 +100,8 @@ class _Start:
         self.progress = progress
         self._settings = settings
         self._admin = asyncio.create_task(asyncio.to_thread(import_module, "mnemolog.admin"))
-        self._loading = asyncio.create_task(self._load())
+        self.loading = asyncio.create_task(self._load())
+        """Ends when all packages are imported and the model is loaded."""
 
     @asynccontextmanager
     async def servers(self, stop: asyncio.Event, *, test: bool) -> AsyncIterator[tuple[Settings, EmbeddedStack | None]]:
@@ -136,10 +135,6 @@ class _Start:
             if "metrics_port" not in settings.model_fields_set and not is_free(settings.metrics_port):
                 update["metrics_port"] = 0
             yield settings.model_copy(update=update), running
-
-    async def load_stages(self) -> None:
-        """Wait until all packages are imported and the model is loaded."""
-        await self._loading
 
     async def _load(self) -> None:
         with self._step("loading the model"):
@@ -206,9 +201,9 @@ async def _run_stages(
             raise end
 
 
-async def cancel_on_stop(stop: asyncio.Event, coroutine: Coroutine[Any, Any, R]) -> R:
-    """Run `coroutine`; cancel it and raise `StopRequested` when `stop` is set first."""
-    task = asyncio.create_task(coroutine)
+async def cancel_on_stop(stop: asyncio.Event, work: Awaitable[R]) -> R:
+    """Await `work`; cancel it and raise `StopRequested` when `stop` is set first."""
+    task = asyncio.ensure_future(work)
     stopped = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)

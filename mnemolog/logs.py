@@ -11,7 +11,6 @@ LogFormat = Literal["console", "json"]
 
 
 def configure_logs(level: LogLevel, log_format: LogFormat) -> None:
-    """Set up the logs of this process."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,

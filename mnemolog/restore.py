@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mnemolog.admin import create_topics, rebuild, translated_kafka_errors
 from mnemolog.all_in_one import partitions_of
@@ -13,20 +13,16 @@ from mnemolog.errors import NotConnectedError
 from mnemolog.projections.database import open_pool
 from mnemolog.projections.rebuild.replay import TableLogSource
 from mnemolog.settings import Settings
-from mnemolog.streams.kafka.readers import KafkaLogReader
+from mnemolog.streams.kafka.readers import open_kafka_log
 from mnemolog.streams.runtime.lost_commits import (
     PartitionLoss,
     append_lost_commits,
     find_losses,
-    log_topic,
     refuse_running_workers,
-    restoring_producer,
 )
 
 if TYPE_CHECKING:
     from mnemolog.projections.rebuild.rebuild import RebuildReport
-
-STEP: Final = "appending"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,40 +56,22 @@ async def restore_log(
         kafka, prefix = reached.kafka or "", reached.topic_prefix
         with translated_kafka_errors(reached):
             await refuse_running_workers(kafka, prefix=prefix)
-        losses = await _restore(reached, verify_only=verify_only, on_progress=on_progress)
-        rebuilt = None
-        if not verify_only and any(not loss.same_offsets for loss in losses):
-            rebuilt = await rebuild(reached, "kafka", verify_only=False, on_progress=on_progress, full=True)
-    return RestoreReport(losses=losses, appended=not verify_only, rebuilt=rebuilt)
-
-
-async def _restore(
-    settings: Settings, *, verify_only: bool, on_progress: Callable[[str, int, int], None]
-) -> tuple[PartitionLoss, ...]:
-    kafka, prefix, done = settings.kafka or "", settings.topic_prefix, 0
-    log = KafkaLogReader(kafka, prefix=prefix)
-    compression = None if settings.compression == "none" else settings.compression
-    producer = restoring_producer(kafka, compression=compression)
-    pool = open_pool(settings.postgres or "", min_size=1, max_size=2, application_name="mnemolog-restore")
-    try:
-        async with pool:
+        async with (
+            open_kafka_log(kafka, prefix=prefix) as log,
+            open_pool(reached.postgres or "", min_size=1, max_size=2, application_name="mnemolog-restore") as pool,
+        ):
             tables = TableLogSource(pool)
             losses = await find_losses(log, tables)
             total = sum(loss.missing for loss in losses)
-
-            def report(appended: int) -> None:
-                nonlocal done
-                done += appended
-                on_progress(STEP, done, total)
-
             if losses and not verify_only:
-                with translated_kafka_errors(settings):
-                    await producer.start()
-                    await append_lost_commits(producer, log_topic(prefix), losses, log, tables, on_appended=report)
-    finally:
-        await producer.stop()
-        await log.close()
-    return tuple(losses)
+                with translated_kafka_errors(reached):
+                    await append_lost_commits(
+                        reached, losses, log, tables, on_appended=lambda done: on_progress("appending", done, total)
+                    )
+        rebuilt = None
+        if not verify_only and any(not loss.same_offsets for loss in losses):
+            rebuilt = await rebuild(reached, "kafka", verify_only=False, on_progress=on_progress, full=True)
+    return RestoreReport(losses=tuple(losses), appended=not verify_only, rebuilt=rebuilt)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from typing import Final
 
 from mnemolog.admin import create_topics, require_tables
 from mnemolog.common.logs import get_logger
-from mnemolog.common.retry import growing_delay, retry_while
+from mnemolog.common.retry import growing_delay
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.settings import Settings
 
@@ -34,36 +34,27 @@ async def wait_for_servers(
         "Kafka": partial(create_topics, settings),
         "Postgres": partial(require_tables, settings),
     }
-    async with asyncio.TaskGroup() as group:
-        for server, check in checks.items():
-            group.create_task(_wait(server, check, waiting_for, settings, sleep))
-
-
-async def _wait(
-    server: str,
-    check: Callable[[], Awaitable[object]],
-    waiting_for: MutableMapping[str, str],
-    settings: Settings,
-    sleep: Callable[[float], Awaitable[None]],
-) -> None:
     delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=random.random)
 
-    async def checked() -> None:
-        try:
-            await check()
-        except ServerUnavailableError as error:
-            unknown = await _unknown_hosts(settings.kafka or "") if server == "Kafka" else ""
-            waiting_for[server] = f"{error}{unknown}"
-            raise
+    async def wait_for(server: str) -> None:
+        failures = 0
+        while True:
+            try:
+                await checks[server]()
+            except ServerUnavailableError as error:
+                unknown = await _unknown_hosts(settings.kafka or "") if server == "Kafka" else ""
+                waiting_for[server] = f"{error}{unknown}"
+                failures += 1
+                log.warning("waiting_for_server", server=server, attempts=failures, error=waiting_for[server])
+                await sleep(delay(failures))
+            else:
+                break
+        if waiting_for.pop(server, None):
+            log.info("server_is_back", server=server)
 
-    def on_retry(failures: int, _: BaseException) -> None:
-        log.warning("waiting_for_server", server=server, attempts=failures, error=waiting_for[server])
-
-    await retry_while(
-        lambda error: isinstance(error, ServerUnavailableError), checked, delay=delay, on_retry=on_retry, sleep=sleep
-    )
-    if waiting_for.pop(server, None):
-        log.info("server_is_back", server=server)
+    async with asyncio.TaskGroup() as group:
+        for server in checks:
+            group.create_task(wait_for(server))
 
 
 async def _unknown_hosts(bootstrap: str) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +37,17 @@ def load_settings(**overrides: Any) -> Settings:
 
     Raises `SettingsError` that names each wrong setting, and each variable that looks like a misspelt one.
     """
-    _refuse_misspelt(os.environ)
+    known = [name.upper() for name in Settings.model_fields]
+    for variable in os.environ:
+        name = variable.removeprefix(PREFIX)
+        if name == variable or name in known:
+            continue
+        # Near misses alone are refused: other MNEMOLOG_ variables come from elsewhere, such as Kubernetes' Services.
+        from rapidfuzz.distance import OSA  # noqa: PLC0415 - mostly there is nothing to compare
+
+        edits, nearest = min((OSA.distance(name, one), one) for one in known)
+        if edits <= (1 if len(name) <= _SHORT_NAME_LETTERS else 2):
+            raise SettingsError(f"{variable} is not a setting: did you mean {PREFIX}{nearest}?")
     try:
         return Settings(**overrides)
     except ValidationError as error:
@@ -48,34 +58,6 @@ def load_settings(**overrides: Any) -> Settings:
         field = re.search(r'field "(\w+)"', str(error))
         name = PREFIX + field[1].upper() if field else "a setting"
         raise SettingsError(f'{name} is not valid JSON: write a list as ["one", "two"]') from error
-
-
-def _refuse_misspelt(environment: Iterable[str]) -> None:
-    """Refuse near misses alone: other MNEMOLOG_ variables come from elsewhere, such as Kubernetes' Services."""
-    known = [name.upper() for name in Settings.model_fields]
-    for variable in environment:
-        name = variable.removeprefix(PREFIX)
-        if name == variable or name in known:
-            continue
-        allowed = 1 if len(name) <= _SHORT_NAME_LETTERS else 2
-        edits, nearest = min((_edits_between(name, one), one) for one in known)
-        if edits <= allowed:
-            raise SettingsError(f"{variable} is not a setting: did you mean {PREFIX}{nearest}?")
-
-
-def _edits_between(one: str, other: str) -> int:
-    """Letters to insert, delete, replace, or swap with their neighbour (the optimal string alignment distance)."""
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for row, letter in enumerate(one, start=1):
-        current = [row]
-        for column, wanted in enumerate(other, start=1):
-            edits = min(last[column] + 1, current[-1] + 1, last[column - 1] + (letter != wanted))
-            if row > 1 and column > 1 and (letter, one[row - 2]) == (other[column - 2], wanted):
-                edits = min(edits, before[column - 2] + 1)
-            current.append(edits)
-        before, last = last, current
-    return last[-1]
 
 
 def _describe(place: tuple[int | str, ...], message: str, given: Collection[str]) -> str:

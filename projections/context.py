@@ -353,7 +353,6 @@ async def lasting_facts(conn: AsyncConnection[TupleRow], scopes: Sequence[ScopeF
     return [fact for fact in found if fact.fact_id not in promoted]
 
 
-TokenCount = Callable[[str], int]
 DEFAULT_BUDGET_TOKENS: Final = 800
 
 
@@ -366,7 +365,7 @@ class ContextRules:
 
     budget_tokens: int = DEFAULT_BUDGET_TOKENS
     format: ContextFormat = "markdown"
-    count_tokens: TokenCount | None = None
+    count_tokens: Callable[[str], int] | None = None
     min_confidence: float = MIN_CONFIDENCE
     doubtful: bool = True
 

@@ -13,7 +13,6 @@ from mnemolog.projections.sql import queries
 
 _DEFINED: Final = re.compile(r"^CREATE OR REPLACE (?:VIEW|FUNCTION) (?:\w+\.)?(\w+)", re.MULTILINE)
 _PART: Final = re.compile(r"^(?=CREATE OR REPLACE |COMMENT ON )", re.MULTILINE)
-_OTHER_COLUMNS: Final = (psycopg.errors.InvalidFunctionDefinition, psycopg.errors.InvalidTableDefinition)
 _SQL: Final = queries("definitions")
 
 
@@ -37,7 +36,7 @@ def replace_definitions(connection: Connection[Any], schema: str, text: str) -> 
                 _refuse_dependents(connection, [oid])
                 connection.execute(SQL("DROP FUNCTION {}").format(SQL(signature)))
             connection.execute("".join(comments).encode())
-    except _OTHER_COLUMNS:
+    except (psycopg.errors.InvalidFunctionDefinition, psycopg.errors.InvalidTableDefinition):
         objects = connection.execute(_SQL["objects"], {"schema": schema, "names": names}).fetchall()
         _refuse_dependents(connection, [oid for oid, _ in objects])
         grants = connection.execute(queries("rebuild")["grants"], {"live": schema, "rebuilt": schema}).fetchall()

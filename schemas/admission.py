@@ -45,9 +45,6 @@ RefusalReason = Literal[
 ]
 REFUSAL_REASONS: Final[frozenset[str]] = frozenset(get_args(RefusalReason))
 """Of records that end before any model is asked."""
-_REJECTED: frozenset[RefusalReason] = frozenset(
-    {"invalid_command", "not_allowed", "empty", "oversize", "unknown_role", "missing_zone", "in_the_future"}
-)
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
 V = TypeVar("V", bound=Versioned)
@@ -66,7 +63,7 @@ class Refusal:
     @property
     def outcome(self) -> Literal["rejected", "failed"]:
         """What is understood and not wanted is rejected; what is not understood has failed."""
-        return "rejected" if self.reason in _REJECTED else "failed"
+        return "failed" if self.reason in ("not_a_record", "invalid_record", "unsupported_version") else "rejected"
 
 
 def source_kind(value: bytes | None) -> SourceKind:

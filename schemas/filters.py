@@ -32,7 +32,6 @@ _IS_A_DAY: Final = re.compile(r"\s*\d{4}-\d\d-\d\d\s*")
 DayOfWeek = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 T = TypeVar("T")
 Values = Annotated[tuple[T, ...], Field(max_length=MAX_FILTER_VALUES)]
-Number = StrictFloat
 JsonOrdered = StrictInt | StrictFloat | Text
 JsonScalar = StrictBool | StrictInt | StrictFloat | Text
 
@@ -128,7 +127,7 @@ _Short = BeforeValidator(_as_operators)
 Whole = Annotated[Ordering[StrictInt] | None, _Short]
 Id = Annotated[Equality[Identifier] | None, _Short]
 TextField = Annotated[Words | None, _Short]
-NumberField = Annotated[Ordering[Number] | None, _Short]
+NumberField = Annotated[Ordering[StrictFloat] | None, _Short]
 TimeField = Annotated[Ordering[Time] | None, _Short]
 
 

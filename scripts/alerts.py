@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from mnemolog.streams.runtime.background import FIGURES
+from mnemolog.streams.runtime.loops import FIGURES
 from scripts.figures import SETTLED, STAGES_READY, WRONG_OVERWRITE_RATE_BY_MODEL, each_of, recent, total
 
 SUCCEEDED: Final = "mnemolog_figures_last_success_timestamp_seconds"

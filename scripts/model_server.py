@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -31,7 +30,7 @@ import psutil
 
 from mnemolog.all_in_one import cancel_on_stop
 from mnemolog.cli.output import progress_bars
-from mnemolog.embedded.child import Account, Child, ServerCommand
+from mnemolog.embedded.child import Child, ServerCommand
 from mnemolog.embedded.jars import Progress, cache_folder
 from mnemolog.errors import MnemologError
 from mnemolog.settings import Settings, load_settings
@@ -229,10 +228,6 @@ async def model_server(*, slots: int = 2, slot_tokens: int = 8192) -> AsyncItera
             ],
             folder=log.parent,
             log=log,
-            account=Account.current(),
-            stop_signal=signal.SIGTERM,
-            on_owner_death=signal.SIGKILL,
-            environment={},
         )
     )
 

@@ -2,7 +2,6 @@
 
 # ruff: noqa: N818 -- the names say what happened; "Error" would add nothing
 
-from collections.abc import Sequence
 from typing import Literal
 
 from mnemolog.schemas.envelopes import MAX_DETAIL, End
@@ -19,16 +18,8 @@ class StartRefused(StreamsError):
     """The broker's state and the declaration disagree; a person has to decide."""
 
 
-class PartitionCountDiffers(StartRefused):
-    """A topic has another number of partitions than the setting asks for."""
-
-
-class RetentionTooShort(StartRefused):
-    """A topic that must keep its records would lose them."""
-
-
-class TimestampTypeDiffers(StartRefused):
-    """A topic with a retention counts the age of its records by the clocks of those who publish."""
+class TopicsDiffer(StartRefused):
+    """A topic has another number of partitions than the setting asks for, or would lose records."""
 
 
 class TopicNotCreated(StartRefused):
@@ -39,12 +30,8 @@ class MixedLayouts(StartRefused):
     """Workers that chain the deciding stages and workers that run them singly exclude one another."""
 
 
-class UndeliverableRecord(StreamsError):
-    """This record can never be sent: its origin goes to the dead letters."""
-
-
-class RecordTooLarge(UndeliverableRecord):
-    """A record exceeds what its topic takes."""
+class RecordTooLarge(StreamsError):
+    """A record exceeds what its topic takes and can never be sent: its origin goes to the dead letters."""
 
 
 class StageCrash(StreamsError):
@@ -62,21 +49,9 @@ class OffsetRegression(StageCrash):
 class StaleProjection(StageCrash):
     """The tables stand before commits that this stage wrote: a failover or a restored backup lost them."""
 
-    def __init__(self, partition: int, written: int, found: int) -> None:
-        super().__init__(
-            f"partition {partition} of memory_events was projected up to offset {written} and the tables are at "
-            f"{found}: a failover or a restored backup lost what is between; it is projected again"
-        )
-
 
 class LogTruncated(StageCrash):
     """A topic ends before records that were delivered from it: the broker has lost them."""
-
-    def __init__(self, topic: str, partition: int, *, expected: int, end: int) -> None:
-        super().__init__(
-            f"partition {partition} of {topic} ends at offset {end}, and records up to {expected} were delivered: "
-            "the broker has lost them; the stage starts again where its group stands"
-        )
 
 
 class NoProgress(StageCrash):
@@ -104,12 +79,6 @@ class LogMismatch(StartRefused):
 
 class WorkersRunning(StartRefused):
     """Something must not be done while stages run."""
-
-    def __init__(self, stages: Sequence[str]) -> None:
-        super().__init__(
-            f"workers still run {', '.join(stages)}: stop them all, then start this command again. Kafka lists one "
-            "that was killed until its session ends (MNEMOLOG_SESSION_TIMEOUT)"
-        )
 
 
 class LogNotRestored(StartRefused):

@@ -2,11 +2,10 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from mnemolog.common.cancellation import cancel_all
 from mnemolog.streams.errors import BatcherClosedError, ResultCountMismatch
@@ -57,8 +56,11 @@ class MicroBatcher(Generic[T, R]):
         max_queued: int = 4096,
         isolate_on: tuple[type[Exception], ...] = (),
     ) -> None:
+        async def run_lone(items: list[T]) -> list[R]:
+            return [await run_alone(items[0])] if run_alone else await run(items)
+
         self._run = run
-        self._run_alone = run_alone
+        self._run_lone = run_lone if run_alone else None
         self._max_items = max_items
         self._max_wait = max_wait
         self._isolate_on = isolate_on
@@ -116,17 +118,15 @@ class MicroBatcher(Generic[T, R]):
             except asyncio.CancelledError:
                 _fail_as_closed(tickets)
                 raise
-            self._start(tickets, self._run_batch).add_done_callback(lambda _: self._slots.release())
+            self._start(tickets, self._run).add_done_callback(lambda _: self._slots.release())
 
     def _start(
-        self,
-        tickets: Sequence[_BatchItem[T, R]],
-        run: Callable[[Sequence[_BatchItem[T, R]]], Coroutine[Any, Any, None]],
+        self, tickets: Sequence[_BatchItem[T, R]], run: Callable[[list[T]], Awaitable[list[R]]]
     ) -> asyncio.Task[None]:
         call = _Call(tickets)
         for ticket in tickets:
             ticket.call = call
-        call.task = task = asyncio.create_task(run(tickets))
+        call.task = task = asyncio.create_task(self._run_batch(tickets, run))
         self._calls.add(task)
 
         def finish(done: asyncio.Task[None]) -> None:
@@ -137,50 +137,32 @@ class MicroBatcher(Generic[T, R]):
         task.add_done_callback(finish)
         return task
 
-    async def _run_batch(self, tickets: Sequence[_BatchItem[T, R]]) -> None:
+    async def _run_batch(
+        self, tickets: Sequence[_BatchItem[T, R]], run: Callable[[list[T]], Awaitable[list[R]]]
+    ) -> None:
         wanted = [ticket for ticket in tickets if not ticket.result.done()]
         if not wanted:
             return
         try:
-            results = await self._checked_results([ticket.item for ticket in wanted])
-        except self._isolate_on as error:
-            self._divide(wanted, error)
+            results = await run([ticket.item for ticket in wanted])
         except Exception as error:  # noqa: BLE001 -- handed to those who asked
-            _fail_pending(wanted, error)
-        else:
-            _give_results(wanted, results)
-
-    async def _checked_results(self, items: list[T]) -> list[R]:
-        results = await self._run(items)
-        if len(results) != len(items):
-            raise ResultCountMismatch(f"{len(items)} items gave {len(results)} results")
-        return results
-
-    def _divide(self, tickets: Sequence[_BatchItem[T, R]], error: Exception) -> None:
-        """Run the parts without a slot of their own: an item that fails for long is to hold up no batch."""
-        left = [ticket for ticket in tickets if not ticket.result.done()]
-        if len(left) == 1 and self._run_alone is None:
-            _fail_pending(left, error)
+            left = [ticket for ticket in wanted if not ticket.result.done()]
+            may_run_alone = self._run_lone is not None and run is not self._run_lone
+            if not isinstance(error, self._isolate_on) or (len(left) == 1 and not may_run_alone):
+                _fail_pending(wanted, error)
+                return
+            # The parts have no slot of their own: an item that fails for long is to hold up no batch.
+            size = max(1, -(-len(left) // self._parts))
+            for start in range(0, len(left), size):
+                part = left[start : start + size]
+                self._start(part, self._run if len(part) > 1 else self._run_lone or self._run)
             return
-        run_lone = partial(self._run_single, self._run_alone) if self._run_alone else self._run_batch
-        size = max(1, -(-len(left) // self._parts))
-        for start in range(0, len(left), size):
-            part = left[start : start + size]
-            self._start(part, self._run_batch if len(part) > 1 else run_lone)
-
-    async def _run_single(self, run: Callable[[T], Awaitable[R]], tickets: Sequence[_BatchItem[T, R]]) -> None:
-        try:
-            result = await run(tickets[0].item)
-        except Exception as error:  # noqa: BLE001 -- as above
-            _fail_pending(tickets, error)
-        else:
-            _give_results(tickets, [result])
-
-
-def _give_results(tickets: Sequence[_BatchItem[T, R]], results: Sequence[R]) -> None:
-    for ticket, result in zip(tickets, results, strict=True):
-        if not ticket.result.done():
-            ticket.result.set_result(result)
+        if len(results) != len(wanted):
+            _fail_pending(wanted, ResultCountMismatch(f"{len(wanted)} items gave {len(results)} results"))
+            return
+        for ticket, result in zip(wanted, results, strict=True):
+            if not ticket.result.done():
+                ticket.result.set_result(result)
 
 
 def _fail_pending(tickets: Sequence[_BatchItem[T, R]], error: Exception) -> None:

@@ -1,5 +1,6 @@
 """Settings of Kafka, the stages and the models; each is an environment variable, too."""
 
+from dataclasses import fields
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
@@ -12,8 +13,6 @@ from mnemolog.schemas.costs import DEFAULT_CURRENCY, ModelPrice, PriceTable
 from mnemolog.schemas.entities import ENTITY_TYPES, EntityType, SummaryLanguage
 from mnemolog.schemas.facts import CATEGORIES, ConfidencePreset, Slot
 from mnemolog.schemas.policy import (
-    BACKGROUND_FIELDS,
-    SUMMARY_FIELDS,
     CallLinger,
     CallTokens,
     CallTurns,
@@ -25,16 +24,7 @@ from mnemolog.schemas.policy import (
 from mnemolog.schemas.turn import ShownAge, ShownCount, ShownTimeout, ShownTokens
 
 ProviderName = Literal["offline", "openai"]
-
-
 RULES: Final = EffectivePolicy()
-_READ_BY_MODELS: Final = ("known_entities", "known_facts")
-"""What the offline rules are not shown."""
-
-
-def _with_known_categories(categories: tuple[str, ...]) -> tuple[str, ...]:
-    """The profile is built from the known categories, so configured ones are added to them."""
-    return tuple(dict.fromkeys((*CATEGORIES, *categories)))
 
 
 def _http_url(text: str) -> str:
@@ -56,7 +46,6 @@ class Fallback(Record):
 
     @property
     def name(self) -> str:
-        """Its host and port."""
         return urlsplit(self.base_url).netloc
 
 
@@ -83,7 +72,6 @@ class StreamsSettings(PostgresSettings):
         default=30.0, description="seconds to finish started records on rebalance and shutdown"
     )
     session_timeout: Seconds = Field(default=10.0, description="seconds without heartbeat until Kafka removes a worker")
-    heartbeat_interval: Seconds = Field(default=2.0, description="seconds between heartbeats of a worker")
     watchdog: Seconds = Field(
         default=900.0,
         description="seconds without progress, while records are pending, after which a stage is restarted",
@@ -147,8 +135,12 @@ class StreamsSettings(PostgresSettings):
     embedding_linger: float = Field(
         default=0.010, ge=0, le=10, description="seconds to wait for more texts before a call"
     )
-    categories: Annotated[tuple[Slot, ...], AfterValidator(_with_known_categories)] = Field(
-        default=CATEGORIES, description="categories a fact can have; given ones (a JSON list) are added to the known"
+    # The profile is built from the known categories, so configured ones are added to them.
+    categories: Annotated[tuple[Slot, ...], AfterValidator(lambda given: (*dict.fromkeys((*CATEGORIES, *given)),))] = (
+        Field(
+            default=CATEGORIES,
+            description="categories a fact can have; given ones (a JSON list) are added to the known",
+        )
     )
     entity_types: tuple[EntityType, ...] = Field(
         default=ENTITY_TYPES, description="types of entities that the extraction is asked for (a JSON list)"
@@ -288,15 +280,10 @@ class StreamsSettings(PostgresSettings):
 
     @property
     def price_table(self) -> PriceTable:
-        """The prices of all models."""
         return PriceTable(self.prices, self.currency)
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
-        if self.heartbeat_interval >= self.session_timeout:
-            raise ValueError(
-                "MNEMOLOG_HEARTBEAT_INTERVAL has to be less than MNEMOLOG_SESSION_TIMEOUT, a third at best"
-            )
         duplicate, conflict = self.duplicate_threshold, self.conflict_threshold
         if duplicate is not None and conflict is not None and conflict > duplicate:
             raise ValueError("MNEMOLOG_CONFLICT_THRESHOLD must not be above MNEMOLOG_DUPLICATE_THRESHOLD")
@@ -307,24 +294,8 @@ class StreamsSettings(PostgresSettings):
 
 def default_rules(settings: StreamsSettings) -> EffectivePolicy:
     """The rules where no policy is set."""
-    return EffectivePolicy(
-        add_only=settings.add_only,
-        confidence=settings.confidence_preset,
-        confirm_below=settings.confirm_below,
-        resend_window=settings.resend_window,
-        high_risk=settings.high_risk,
-        single_valued=settings.single_valued_keys,
-        min_importance=settings.min_importance,
-        **{name: getattr(settings, name) for name in BACKGROUND_FIELDS if name not in _READ_BY_MODELS},
-        known_entities=settings.known_entities if settings.provider != "offline" else 0,
-        known_facts=settings.known_facts if settings.provider != "offline" else 0,
-        call_turns=settings.call_turns if settings.provider != "offline" else 1,
-        call_tokens=settings.call_tokens,
-        call_linger=settings.call_linger,
-        **{name: getattr(settings, name) for name in SUMMARY_FIELDS},
-    )
-
-
-def asks_about_names(settings: StreamsSettings) -> bool:
-    """Whether a model is asked whom doubtful names mean; the offline rules cannot tell."""
-    return settings.ask_about_names and settings.provider != "offline"
+    names = [rule.name for rule in fields(EffectivePolicy) if rule.name in StreamsSettings.model_fields]
+    rules = {name: getattr(settings, name) for name in names}
+    if settings.provider == "offline":  # the rules are shown nothing of what is known, and take one turn at a time
+        rules |= {"known_entities": 0, "known_facts": 0, "call_turns": 1}
+    return EffectivePolicy(confidence=settings.confidence_preset, single_valued=settings.single_valued_keys, **rules)

@@ -38,18 +38,17 @@ SHOWN_TOKENS: Final = 3000
 REPROMPTS: Final = 1
 _MAX_ALIASES: Final = 10
 
-Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit | None]]
-"""The limit that leaves no room for a source of so many bytes, published then."""
-
 
 @dataclass(frozen=True, slots=True)
 class EntitySummariser:
-    """Asks `model`, whose replies are stored: a command that is delivered again costs no second call."""
+    """Asks `model`, whose replies are stored: a command that is delivered again costs no second call.
+
+    `precheck` gives the limit that leaves no room for a source of so many bytes, published then.
+    """
 
     entities: EntityStore
-    facts: EntityStore
     model: SourceChatModel
-    precheck: Precheck
+    precheck: Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit | None]]
 
     async def __call__(
         self, envelope: MatchedFacts, payload: SummariseEntity, rules: EffectivePolicy, now: datetime
@@ -60,11 +59,22 @@ class EntitySummariser:
         if rules.entity_summary == "off" and not payload.by_policy:
             return _refused("summaries_off", "no policy allows summaries here: set entity_summary")
         try:
-            entity = await self._entity(envelope, envelope.scope, payload, now)
+            command = CommandContext(
+                owner=envelope.owner,
+                source_id=envelope.source_id,
+                scope=envelope.scope,
+                issued_at=envelope.occurred_at,
+                now=now,
+                actor=envelope.actor,
+            )
+            known = await self.entities.entities([payload.entity_id])
+            raise_for_faults([entity_fault(command, payload.entity_id, known)])
+            entity = known[payload.entity_id]
         except CommandRefusedError as refusal:
             return _refused(refusal.reason, refusal.detail)
-        source = await self.facts.summary_source(entity.entity_id, at=now, limit=MAX_SUMMARISED)
-        if payload.by_policy and not is_due(source.changed, rules):
+        source = await self.entities.summary_source(entity.entity_id, at=now, limit=MAX_SUMMARISED)
+        is_due = rules.entity_summary == "after_changes" and source.changed >= rules.summary_changes
+        if payload.by_policy and not is_due:
             return CommandOutcome(result=CommandResult(outcome="done", detail="no summary is due"))
         if not source.facts:
             return _refused("nothing_to_summarise", f"no active fact names {entity.name}")
@@ -75,7 +85,22 @@ class EntitySummariser:
     async def _ask(
         self, envelope: MatchedFacts, entity: StoredEntity, source: SummarySource, rules: EffectivePolicy
     ) -> CommandOutcome:
-        task = _task(entity, within_budget(source.facts), rules)
+        facts: list[SummaryFact] = []
+        left = SHOWN_TOKENS
+        for fact in source.facts:
+            left -= estimate_tokens(fact.text[:MAX_FACT_CHARACTERS])
+            if left < 0 and facts:
+                break
+            facts.append(fact)
+        name, *aliases = _names_in(facts, entity)
+        task = SummaryTask(
+            name=name,
+            type=entity.type,
+            aliases=tuple(aliases)[:_MAX_ALIASES],
+            facts=tuple(facts),
+            max_tokens=rules.summary_tokens,
+            language=rules.summary_language,
+        )
         prompt = summary_prompt(task)
         model = self.model.for_source(RequestSource.of(envelope, "resolve"), prompt)
         try:
@@ -109,39 +134,6 @@ class EntitySummariser:
         )
         return CommandOutcome(result=CommandResult(outcome="done", entity_changes=(summarised,)), step=step)
 
-    async def _entity(
-        self, envelope: MatchedFacts, scope: Scope, payload: SummariseEntity, now: datetime
-    ) -> StoredEntity:
-        """The entity of the command. Raises `CommandRefusedError`."""
-        command = CommandContext(
-            owner=envelope.owner,
-            source_id=envelope.source_id,
-            scope=scope,
-            issued_at=envelope.occurred_at,
-            now=now,
-            actor=envelope.actor,
-        )
-        known = await self.entities.entities([payload.entity_id])
-        raise_for_faults([entity_fault(command, payload.entity_id, known)])
-        return known[payload.entity_id]
-
-
-def is_due(changed: int, rules: EffectivePolicy) -> bool:
-    """Whether a policy has an entity summarised of which so many facts have changed."""
-    return rules.entity_summary == "after_changes" and changed >= rules.summary_changes
-
-
-def _task(entity: StoredEntity, facts: Sequence[SummaryFact], rules: EffectivePolicy) -> SummaryTask:
-    name, *aliases = _names_in(facts, entity)
-    return SummaryTask(
-        name=name,
-        type=entity.type,
-        aliases=tuple(aliases)[:_MAX_ALIASES],
-        facts=tuple(facts),
-        max_tokens=rules.summary_tokens,
-        language=rules.summary_language,
-    )
-
 
 def _names_in(facts: Sequence[SummaryFact], entity: StoredEntity) -> list[str]:
     """The names of an entity that these facts have in their words, so that no name outlives the facts that state it.
@@ -153,18 +145,6 @@ def _names_in(facts: Sequence[SummaryFact], entity: StoredEntity) -> list[str]:
     others = [alias.text for alias in entity.aliases]
     told = [name for name in proper if has_words(said, name)] or [entity.name]
     return list(dict.fromkeys((*told, *(name for name in others if has_words(said, name)))))
-
-
-def within_budget(facts: Sequence[SummaryFact]) -> list[SummaryFact]:
-    """The first facts for which there is room; one at least."""
-    shown: list[SummaryFact] = []
-    left = SHOWN_TOKENS
-    for fact in facts:
-        left -= estimate_tokens(fact.text[:MAX_FACT_CHARACTERS])
-        if left < 0 and shown:
-            break
-        shown.append(fact)
-    return shown
 
 
 def _refused(reason: str, detail: str, step: Step | None = None) -> CommandOutcome:

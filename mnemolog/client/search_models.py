@@ -130,7 +130,7 @@ class SearchModels:
 
     def floor_for(self, vector: Vector) -> float:
         """The similarity from which a search shows facts that have no word in common with the query."""
-        from mnemolog.streams.runtime.effective_settings import search_floor  # noqa: PLC0415 - only a search loads it
+        from mnemolog.streams.stages.effective_settings import search_floor  # noqa: PLC0415 - only a search loads it
 
         return search_floor(vector.model, self._settings.search_threshold)
 

@@ -1,7 +1,7 @@
 """The end of tasks that are no longer wanted."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Any, Final
 
 CANCEL_AGAIN_SECONDS: Final = 1.0
@@ -20,3 +20,14 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_SECONDS)
     await asyncio.gather(*every, return_exceptions=True)
+
+
+async def first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 -- not an error
+    """Return when one of these has ended, or after the timeout; raises its error, and cancels the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        await cancel_all(tasks)

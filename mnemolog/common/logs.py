@@ -33,29 +33,17 @@ class Logger:
         self._log(logging.ERROR, event, fields)
 
     def exception(self, event: str, **fields: Any) -> None:
-        if (structlog := _configured_structlog()) is not None:
-            structlog.get_logger(self._name).exception(event, **fields)
-        else:
-            self._standard.exception(_in_words(event, fields))
+        self._log(logging.ERROR, event, fields | {"exc_info": True})
 
     def _log(self, level: int, event: str, fields: dict[str, Any]) -> None:
-        if (structlog := _configured_structlog()) is not None:
+        structlog = sys.modules.get("structlog")
+        if structlog is not None and structlog.is_configured():
             getattr(structlog.get_logger(self._name), logging.getLevelName(level).lower())(event, **fields)
         elif self._standard.isEnabledFor(level):
-            self._standard.log(level, _in_words(event, fields))
-
-
-def _configured_structlog() -> Any:
-    """Structlog where this process has set it up, else None."""
-    structlog = sys.modules.get("structlog")
-    return structlog if structlog is not None and structlog.is_configured() else None
-
-
-def _in_words(event: str, fields: dict[str, Any]) -> str:
-    """The event and its fields in one line."""
-    return " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])
+            error = fields.pop("exc_info", None)
+            words = " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])
+            self._standard.log(level, words, exc_info=error)
 
 
 def get_logger(name: str) -> Logger:
-    """The logger of a module."""
     return Logger(name)

@@ -1,10 +1,8 @@
-"""Retry an operation while its errors are temporary, with growing delays; based on tenacity."""
+"""Retry an operation while its errors are temporary, with growing delays."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, stop_never
 
 T = TypeVar("T")
 Delay = Callable[[int], float]
@@ -32,28 +30,13 @@ async def retry_while(
 
     `on_retry` is called before each wait with the number of failures so far and the latest error.
     """
-    try:  # nearly every call succeeds, and tenacity takes a tenth of a millisecond to find that out
-        return await operation()
-    except Exception as error:
-        if not is_temporary(error) or attempts == 1:
-            raise
-        on_retry(1, error)
-    await sleep(delay(1))
-
-    def before_sleep(state: RetryCallState) -> None:
-        if state.outcome and (error := state.outcome.exception()):
-            on_retry(state.attempt_number + 1, error)
-
-    retrying = AsyncRetrying(
-        retry=retry_if_exception(is_temporary),
-        wait=lambda state: delay(state.attempt_number + 1),
-        stop=stop_never if attempts is None else stop_after_attempt(attempts - 1),
-        before_sleep=before_sleep,
-        sleep=sleep,
-        reraise=True,
-    )
-
-    async def attempt() -> T:  # tenacity awaits only what is a coroutine function
-        return await operation()
-
-    return await retrying(attempt)
+    failures = 0
+    while True:
+        try:
+            return await operation()
+        except Exception as error:
+            failures += 1
+            if not is_temporary(error) or failures == attempts:
+                raise
+            on_retry(failures, error)
+        await sleep(delay(failures))

@@ -29,13 +29,9 @@ def _piece_tokens(text: str, found: re.Match[str]) -> int:
         return len(piece) - joins
     if not (piece[0].isascii() and piece[0].isalpha()):
         return len(piece.encode("utf-8", "surrogatepass"))
-    beside = text[max(found.start() - 1, 0) : found.start()] + after
-    return _word_tokens(piece, within_digits=any(map(str.isdigit, beside)))
-
-
-def _word_tokens(word: str, *, within_digits: bool) -> int:
-    is_word = (word[1:].islower() or len(word) == 1) and not _HARD_CONSONANTS.search(word.lower())
+    is_word = (piece[1:].islower() or len(piece) == 1) and not _HARD_CONSONANTS.search(piece.lower())
     if not is_word:
-        return len(word)
-    is_plain = len(word) <= _LONGEST_PLAIN_WORD and not within_digits
-    return ceil(len(word) / 3) if is_plain else ceil(len(word) * 2 / 3)
+        return len(piece)
+    beside = text[max(found.start() - 1, 0) : found.start()] + after
+    is_plain = len(piece) <= _LONGEST_PLAIN_WORD and not any(map(str.isdigit, beside))
+    return ceil(len(piece) / 3) if is_plain else ceil(len(piece) * 2 / 3)

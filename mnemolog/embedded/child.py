@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mnemolog.errors import ServerFailedError
@@ -45,10 +45,10 @@ class ServerCommand:
     arguments: Sequence[str]
     folder: Path
     log: Path
-    account: Account
-    stop_signal: signal.Signals
-    on_owner_death: signal.Signals
-    environment: Mapping[str, str]
+    account: Account = field(default_factory=Account.current)
+    stop_signal: signal.Signals = signal.SIGTERM
+    on_owner_death: signal.Signals = signal.SIGKILL
+    environment: Mapping[str, str] = field(default_factory=dict)
     niceness: int = 0
 
 
@@ -122,7 +122,3 @@ class Child:
         finally:  # also when this call is cancelled: nothing may go on in a folder that is given free
             self._process.kill()
             self._process.wait()
-
-
-StartedCallback = Callable[[Child], None]
-"""Called with a server once its process runs, before it takes requests."""

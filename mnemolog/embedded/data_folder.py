@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
@@ -115,8 +115,18 @@ class DataFolder:
         for server, child in self.state.children.items():
             with suppress(psutil.NoSuchProcess):
                 process = psutil.Process(child.pid)
-                if abs(process.create_time() - child.started) <= SAME_START_SECONDS:
-                    _stop(server, process)
+                if abs(process.create_time() - child.started) > SAME_START_SECONDS:
+                    continue
+                for request in (signal.SIGINT, signal.SIGKILL):  # the first is a fast shutdown for both servers
+                    if not _is_running(process):
+                        break
+                    log.warning("stale_server_stopped", server=server, pid=process.pid, signal=request.name)
+                    process.send_signal(request)
+                    deadline = time.monotonic() + STALE_CHILD_SECONDS
+                    while _is_running(process) and time.monotonic() < deadline:
+                        time.sleep(0.05)
+                if _is_running(process):
+                    raise DataFolderError(f"{server} of an earlier start, process {process.pid}, cannot be ended")
         self._save_state(children={})
 
     def _save_state(self, **changes: dict[str, int] | dict[str, RunningChild]) -> None:
@@ -139,7 +149,19 @@ def locked_data_folder(path: Path, *, now: datetime | None = None) -> Iterator[D
     except OSError as error:
         raise UnusableFolderError(path, error) from error
     with lock:
-        _acquire_lock(lock, path, now or datetime.now(UTC))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.seek(0)
+            try:
+                holder = LockOwner.model_validate_json(lock.read())
+            except ValidationError:  # it has just taken the lock and is about to write its name
+                raise DataFolderInUse(path, None, None) from error
+            raise DataFolderInUse(path, holder.pid, holder.since) from error
+        lock.seek(0)
+        lock.truncate(0)
+        lock.write(LockOwner(pid=os.getpid(), since=now or datetime.now(UTC)).model_dump_json())
+        lock.flush()
         if (free := shutil.disk_usage(path).free) < MIN_FREE_BYTES:
             raise DataFolderError(
                 f"{path} has {free // 2**20} MiB left on its disk, {MIN_FREE_BYTES // 2**20} MiB are needed: "
@@ -161,22 +183,6 @@ def is_free(port: int) -> bool:
     return True
 
 
-def _acquire_lock(lock: TextIO, path: Path, now: datetime) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        lock.seek(0)
-        try:
-            holder = LockOwner.model_validate_json(lock.read())
-        except ValidationError:  # it has just taken the lock and is about to write its name
-            raise DataFolderInUse(path, None, None) from error
-        raise DataFolderInUse(path, holder.pid, holder.since) from error
-    lock.seek(0)
-    lock.truncate(0)
-    lock.write(LockOwner(pid=os.getpid(), since=now).model_dump_json())
-    lock.flush()
-
-
 def _write_privately(path: Path, text: str) -> None:
     temporary = path.with_name(f"{path.name}.new")
     temporary.unlink(missing_ok=True)
@@ -186,19 +192,6 @@ def _write_privately(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
-
-
-def _stop(server: str, process: psutil.Process) -> None:
-    for request in (signal.SIGINT, signal.SIGKILL):  # the first is a fast shutdown for both servers
-        if not _is_running(process):
-            return
-        log.warning("stale_server_stopped", server=server, pid=process.pid, signal=request.name)
-        process.send_signal(request)
-        deadline = time.monotonic() + STALE_CHILD_SECONDS
-        while _is_running(process) and time.monotonic() < deadline:
-            time.sleep(0.05)
-    if _is_running(process):
-        raise DataFolderError(f"{server} of an earlier start, process {process.pid}, cannot be ended")
 
 
 def _is_running(process: psutil.Process) -> bool:

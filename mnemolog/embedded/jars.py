@@ -21,7 +21,6 @@ FETCH_THREADS = 8
 ATTEMPTS = 3
 FETCH_TIMEOUT_SECONDS = 20
 
-
 Progress = Callable[[str, int, int], None]
 """Called with a step, how much of it is done, and of how much; possibly from another thread than the caller's."""
 
@@ -43,10 +42,6 @@ class Jar:
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-Fetch = Callable[[Jar, Path], Path]
-"""Fetches one jar into the given scratch folder and returns the file; OSError or RuntimeError when it cannot."""
-
-
 def read_lock(path: Path = LOCK_FILE) -> tuple[Jar, ...]:
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
     parts = (line.replace(":", " ").split() for line in lines)
@@ -54,7 +49,7 @@ def read_lock(path: Path = LOCK_FILE) -> tuple[Jar, ...]:
 
 
 def fetch_with_jgo(jar: Jar, scratch: Path) -> Path:
-    """Download by coordinates; jgo knows the repository."""
+    """The downloaded file, in the scratch folder; jgo knows the repository. Raises OSError or RuntimeError."""
     from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415 - an optional extra
 
     context = MavenContext(repo_cache=scratch, resolver=PythonResolver(), timeout=FETCH_TIMEOUT_SECONDS)
@@ -74,7 +69,11 @@ def cache_folder(fallback: Path) -> Path:
 
 
 def ensure_jars(
-    cache: Path, *, jars: tuple[Jar, ...], fetch: Fetch = fetch_with_jgo, progress: Progress | None = None
+    cache: Path,
+    *,
+    jars: tuple[Jar, ...],
+    fetch: Callable[[Jar, Path], Path] = fetch_with_jgo,
+    progress: Progress | None = None,
 ) -> Path:
     """Return a folder that holds exactly the named jars with the named sums.
 
@@ -87,8 +86,23 @@ def ensure_jars(
     with folder.with_suffix(".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wanted = [jar for jar in jars if not _has_expected_sum(folder / jar.file_name, jar)]
-        if wanted:
-            _fetch_all(wanted, folder, fetch=fetch, progress=progress)
+        if not wanted:
+            return folder
+        for left_over in folder.glob("fetching-*"):
+            shutil.rmtree(left_over)
+        report = progress or (lambda *_: None)
+        with (
+            tempfile.TemporaryDirectory(prefix="fetching-", dir=folder) as scratch,
+            ThreadPoolExecutor(FETCH_THREADS) as pool,
+        ):
+            report(FETCH_STEP, 0, len(wanted))
+            tasks = [pool.submit(_fetch_one, jar, folder, Path(scratch), fetch) for jar in wanted]
+            try:
+                for done, task in enumerate(as_completed(tasks), start=1):
+                    task.result()
+                    report(FETCH_STEP, done, len(wanted))
+            finally:
+                pool.shutdown(cancel_futures=True)
     return folder
 
 
@@ -99,26 +113,7 @@ def _has_expected_sum(path: Path, jar: Jar) -> bool:
         return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
 
 
-def _fetch_all(wanted: list[Jar], folder: Path, *, fetch: Fetch, progress: Progress | None) -> None:
-    for left_over in folder.glob("fetching-*"):
-        shutil.rmtree(left_over)
-    with (
-        tempfile.TemporaryDirectory(prefix="fetching-", dir=folder) as scratch,
-        ThreadPoolExecutor(FETCH_THREADS) as pool,
-    ):
-        if progress:
-            progress(FETCH_STEP, 0, len(wanted))
-        tasks = [pool.submit(_fetch_one, jar, folder, Path(scratch), fetch) for jar in wanted]
-        try:
-            for done, task in enumerate(as_completed(tasks), start=1):
-                task.result()
-                if progress:
-                    progress(FETCH_STEP, done, len(wanted))
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Fetch) -> None:
+def _fetch_one(jar: Jar, folder: Path, scratch: Path, fetch: Callable[[Jar, Path], Path]) -> None:
     reason = ""
     for attempt in range(ATTEMPTS):
         attempt_folder = scratch / f"{jar.file_name}.{attempt}"

@@ -9,20 +9,17 @@ import base64
 import fcntl
 import hashlib
 import shutil
-import signal
 import socket
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from mnemolog.common.logs import get_logger
-from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
+from mnemolog.embedded.child import Child, ServerCommand
 from mnemolog.embedded.data_folder import LOOPBACK
 from mnemolog.errors import ServerFailedError
 
-SERVER = "kafka"
 DATA_FOLDER = "data"
 PROPERTIES = "server.properties"
 START_SECONDS = 90
@@ -58,8 +55,6 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaPlan:
-    """Everything that a start of Kafka needs to know."""
-
     folder: Path
     jars: Path
     port: int
@@ -71,8 +66,13 @@ class KafkaPlan:
         return sorted(self.jars.glob("*.jar"))
 
     @property
-    def archive(self) -> ClassArchive:
-        return ClassArchive.of(java_executable(), self.class_path)
+    def archive(self) -> Path:
+        """The archive of classes for this Java and these jars, which may not exist yet."""
+        identity = hashlib.sha256((java_executable().parent.parent / "release").read_bytes())
+        for jar in self.class_path:  # Java compares them too, and ignores the archive after a change
+            state = jar.stat()
+            identity.update(f"{jar} {state.st_size} {state.st_mtime_ns}\n".encode())
+        return self.jars.with_name(f"{self.jars.name}-{identity.hexdigest()[:16]}.jsa")
 
     @property
     def meta(self) -> Path:
@@ -88,7 +88,6 @@ class KafkaPlan:
 
 
 def server_properties(plan: KafkaPlan) -> dict[str, str]:
-    """Kafka's `server.properties`."""
     controller = f"{LOOPBACK}:{plan.controller_port}"
     return {
         "process.roles": "broker,controller",
@@ -128,10 +127,11 @@ QUICK_RESTART = {
 }
 
 
-async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
+async def start_kafka(plan: KafkaPlan, started: Callable[[Child], None]) -> None:
     """Start Kafka and return once it answers as a broker; formats its folder on the first start.
 
     A start that fails with an archive of classes is repeated without. Raises ServerFailedError with the end of the log.
+    `started` is called with a server once its process runs, before it takes requests.
     """
     plan.folder.mkdir(mode=0o700, exist_ok=True)
     shutil.rmtree(plan.temporary, ignore_errors=True)  # Kafka's native libraries stay there when it is killed
@@ -145,97 +145,62 @@ async def start_kafka(plan: KafkaPlan, started: StartedCallback) -> None:
     try:
         await _serve(plan, started)
     except ServerFailedError as error:
-        if error.timed_out or error.port_taken or not plan.archive.discard():
+        if error.timed_out or error.port_taken or not plan.archive.exists():
             raise
+        plan.archive.unlink(missing_ok=True)
         await _serve(plan, started)
 
 
-async def _serve(plan: KafkaPlan, started: StartedCallback) -> None:
-    options = plan.archive.start_options(plan.temporary)
+async def _serve(plan: KafkaPlan, started: Callable[[Child], None]) -> None:
+    archive = plan.archive
+    if archive.exists():  # Java ends at once where it is damaged or does not fit
+        options = ["-Xshare:on", f"-XX:SharedArchiveFile={archive}", "-XX:+VerifySharedSpaces"]
+    else:
+        options = [f"-XX:DumpLoadedClassList={plan.temporary / CLASS_LIST}"]
     child = Child(_command(plan, ("kafka.Kafka", PROPERTIES), options))
     started(child)
     await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassArchive:
-    """The archive for this Java and these jars, which may not exist yet."""
-
-    path: Path
-
-    @classmethod
-    def of(cls, java: Path, jars: Sequence[Path]) -> ClassArchive:
-        identity = hashlib.sha256((java.parent.parent / "release").read_bytes())
-        for jar in jars:  # Java compares them too, and ignores the archive after a change
-            state = jar.stat()
-            identity.update(f"{jar} {state.st_size} {state.st_mtime_ns}\n".encode())
-        folder = jars[0].parent
-        return cls(path=folder.with_name(f"{folder.name}-{identity.hexdigest()[:16]}.jsa"))
-
-    def start_options(self, scratch: Path) -> tuple[str, ...]:
-        """Java's options to use it, or where there is none, to list the classes that it has to hold.
-
-        Java ends at once where the archive is damaged or does not fit.
-        """
-        if self.path.exists():
-            return ("-Xshare:on", f"-XX:SharedArchiveFile={self.path}", "-XX:+VerifySharedSpaces")
-        return (f"-XX:DumpLoadedClassList={scratch / CLASS_LIST}",)
-
-    def discard(self) -> bool:
-        """Remove the archive; whether there was one."""
-        with suppress(FileNotFoundError):
-            self.path.unlink()
-            return True
-        return False
-
-    async def make(self, scratch: Path, command: Callable[[Sequence[str]], ServerCommand]) -> None:
-        """Make it of the classes that a running Kafka has loaded, unless another process makes it.
-
-        `command` builds the call of Java with some options. A failure is only logged.
-        """
-        try:
-            with self.path.with_suffix(".lock").open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                unfinished = self.path.with_suffix(".new")
-                lines = (scratch / CLASS_LIST).read_bytes()
-                whole = scratch / "classes.whole.list"  # Java is still writing the other one
-                whole.write_bytes(lines[: lines.rfind(b"\n") + 1])
-                options = ("-Xshare:dump", f"-XX:SharedClassListFile={whole}")
-                child = Child(command((*options, f"-XX:SharedArchiveFile={unfinished}")))
-                await child.wait_until_finished(timeout=ARCHIVE_SECONDS)
-                unfinished.replace(self.path)
-                # Archives of another Java, or of the same jars before they were fetched again, have 64 MB each.
-                jars, _, _ = self.path.stem.rpartition("-")
-                for other in self.path.parent.glob(f"{jars}-*.jsa"):
-                    if other != self.path:
-                        other.unlink(missing_ok=True)
-        except (OSError, ServerFailedError) as error:
-            log.info("class_archive_not_made", error=str(error))
-
-
 async def make_class_archive(plan: KafkaPlan, log_file: Callable[[str], Path]) -> None:
-    """Make the archive of classes for the next start, if there is none; Kafka has to run. A failure is only logged."""
-    if plan.archive.path.exists():
+    """Make the archive for the next start of the classes that Kafka, which has to run, has loaded.
+
+    Nothing is done where there is one or another process makes it. A failure is only logged.
+    """
+    archive = plan.archive
+    if archive.exists():
         return
+    try:
+        with archive.with_suffix(".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            unfinished = archive.with_suffix(".new")
+            lines = (plan.temporary / CLASS_LIST).read_bytes()
+            whole = plan.temporary / "classes.whole.list"  # Java is still writing the other one
+            whole.write_bytes(lines[: lines.rfind(b"\n") + 1])
+            options = ("-Xshare:dump", f"-XX:SharedClassListFile={whole}", f"-XX:SharedArchiveFile={unfinished}")
+            child = Child(_command(plan, (), options, log=log_file("class-archive"), niceness=ARCHIVE_NICENESS))
+            await child.wait_until_finished(timeout=ARCHIVE_SECONDS)
+            unfinished.replace(archive)
+            # Archives of another Java, or of the same jars before they were fetched again, have 64 MB each.
+            for other in archive.parent.glob(f"{plan.jars.name}-*.jsa"):
+                if other != archive:
+                    other.unlink(missing_ok=True)
+    except (OSError, ServerFailedError) as error:
+        log.info("class_archive_not_made", error=str(error))
 
-    def command(options: Sequence[str]) -> ServerCommand:
-        return replace(_command(plan, (), options), log=log_file("class-archive"), niceness=ARCHIVE_NICENESS)
 
-    await plan.archive.make(plan.temporary, command)
-
-
-def _command(plan: KafkaPlan, program: Sequence[str], options: Sequence[str] = ()) -> ServerCommand:
+def _command(
+    plan: KafkaPlan, program: Sequence[str], options: Sequence[str] = (), *, log: Path | None = None, niceness: int = 0
+) -> ServerCommand:
     java = [str(java_executable()), *JAVA_OPTIONS, f"-Djava.io.tmpdir={plan.temporary}", *options]
     return ServerCommand(
-        server=SERVER,
+        server="kafka",
         # In this order: an archive of classes fits the same class path alone.
         arguments=[*java, "-cp", ":".join(map(str, plan.class_path)), *program],
         folder=plan.folder,
-        log=plan.log,
-        account=Account.current(),
-        stop_signal=signal.SIGTERM,
-        on_owner_death=signal.SIGKILL,
+        log=log or plan.log,
         environment={"LC_ALL": "C.UTF-8"},  # Java reads paths by it
+        niceness=niceness,
     )
 
 

@@ -13,29 +13,20 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def drop_privileges(uid: int, gid: int) -> None:
+def main() -> None:
+    owner, signal, uid, gid, niceness = (int(text) for text in sys.argv[1:6])
+    os.nice(niceness)
     if os.geteuid() == 0 and uid != 0:
         os.setgroups([])
         os.setgid(gid)
         os.setuid(uid)
-
-
-def set_parent_death_signal(owner: int, signal: int) -> None:
-    """Have the kernel send `signal` when the owner's thread that started us ends; leave if it is gone already."""
-    if sys.platform != "linux":
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-    if os.getppid() != owner:
-        sys.exit("the process that started this server is gone")
-
-
-def main() -> None:
-    owner, signal, uid, gid, niceness = (int(text) for text in sys.argv[1:6])
-    os.nice(niceness)
-    drop_privileges(uid, gid)
-    set_parent_death_signal(owner, signal)
+    if sys.platform == "linux":
+        # The kernel sends the signal when the owner's thread that started us ends.
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+        if os.getppid() != owner:
+            sys.exit("the process that started this server is gone")
     os.execv(sys.argv[6], sys.argv[6:])  # noqa: S606 - the command comes from the embedded stack itself
 
 

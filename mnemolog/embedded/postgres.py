@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,11 +16,10 @@ import psycopg
 from psycopg import sql
 
 from mnemolog.common.logs import get_logger
-from mnemolog.embedded.child import Account, Child, ServerCommand, StartedCallback
+from mnemolog.embedded.child import Account, Child, ServerCommand
 from mnemolog.embedded.data_folder import LOOPBACK
 from mnemolog.errors import DataFolderError, MissingExtraError
 
-SERVER = "postgres"
 USER = DATABASE = "mnemolog"
 START_SECONDS = 60
 INIT_SECONDS = 60
@@ -36,8 +36,6 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresPlan:
-    """Everything that a start of Postgres needs to know."""
-
     folder: Path
     port: int
     password: str
@@ -61,17 +59,24 @@ def install_folder() -> Path:
     return max(installs, key=lambda folder: int(folder.name.removeprefix("pginstall") or 0))
 
 
-async def start_postgres(plan: PostgresPlan, started: StartedCallback) -> None:
+async def start_postgres(plan: PostgresPlan, started: Callable[[Child], None]) -> None:
     """Start Postgres and return once it takes connections and has the database and pgvector.
 
     Makes the cluster on the first start. Raises ServerFailedError with the end of the log.
+    `started` is called with a server once its process runs, before it takes requests.
     """
+    import psutil  # noqa: PLC0415 - an optional extra
+
     binaries = install_folder() / "bin"
     account = _account(plan.folder)
     _prepare(plan.folder, binaries, account)
     if not plan.data.exists():
         await _init_cluster(plan, binaries, account)
-    _remove_recycled_pid_file(plan.data)
+    # Postgres itself clears the pid file of a dead server, but refuses to start over the number of a living process.
+    with suppress(FileNotFoundError, psutil.NoSuchProcess):
+        pid_file = plan.data / "postmaster.pid"
+        if "postgres" not in psutil.Process(int(pid_file.read_text().split("\n", 1)[0])).name():
+            pid_file.unlink()
     settings = {
         "port": str(plan.port),
         "listen_addresses": LOOPBACK,
@@ -85,7 +90,14 @@ async def start_postgres(plan: PostgresPlan, started: StartedCallback) -> None:
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     child = Child(_command(plan, [str(binaries / "postgres"), "-D", str(plan.data), *options], account))
     started(child)
-    await child.wait_until_ready(lambda: _is_ready(plan), timeout=START_SECONDS)
+
+    async def is_ready() -> bool:
+        with suppress(psycopg.OperationalError):
+            async with await _connect(plan, "postgres"):
+                return True
+        return False
+
+    await child.wait_until_ready(is_ready, timeout=START_SECONDS)
     async with await _connect(plan, "postgres") as connection:
         with suppress(psycopg.errors.DuplicateDatabase):
             await connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
@@ -95,7 +107,7 @@ async def start_postgres(plan: PostgresPlan, started: StartedCallback) -> None:
 
 def _command(plan: PostgresPlan, arguments: list[str], account: Account) -> ServerCommand:
     return ServerCommand(
-        server=SERVER,
+        server="postgres",
         arguments=arguments,
         folder=plan.folder,
         log=plan.log,
@@ -124,14 +136,6 @@ async def _init_cluster(plan: PostgresPlan, binaries: Path, account: Account) ->
     finally:
         password_file.unlink()
     unfinished.rename(plan.data)
-
-
-async def _is_ready(plan: PostgresPlan) -> bool:
-    try:
-        async with await _connect(plan, "postgres"):
-            return True
-    except psycopg.OperationalError:
-        return False
 
 
 async def _connect(plan: PostgresPlan, database: str) -> psycopg.AsyncConnection:
@@ -164,17 +168,3 @@ def _prepare(folder: Path, binaries: Path, account: Account) -> None:
             if not mode & 0o001:
                 log.warning("folder_made_traversable", folder=str(parent))
                 parent.chmod((mode & 0o7777) | 0o001)
-
-
-def _remove_recycled_pid_file(data: Path) -> None:
-    """Remove a killed server's pid file when its number now belongs to a process that is not Postgres.
-
-    Postgres itself clears the file of a dead process, but refuses to start over the number of a living one.
-    """
-    import psutil  # noqa: PLC0415 - an optional extra
-
-    pid_file = data / "postmaster.pid"
-    with suppress(FileNotFoundError, psutil.NoSuchProcess):
-        process = psutil.Process(int(pid_file.read_text().split("\n", 1)[0]))
-        if "postgres" not in process.name():
-            pid_file.unlink()

@@ -22,11 +22,7 @@ START_ATTEMPTS = 3
 STOP_SECONDS = 30
 WATCH_SECONDS = 0.5
 
-
 log = get_logger(__name__)
-
-Prepare = Callable[[str], Awaitable[None]]
-"""Called with the address of a server once it takes requests."""
 
 
 class EmbeddedStack:
@@ -50,13 +46,13 @@ class EmbeddedStack:
         postgres: bool = True,
         test: bool = False,
         progress: Progress | None = None,
-        prepare_kafka: Prepare | None = None,
-        prepare_postgres: Prepare | None = None,
+        prepare_kafka: Callable[[str], Awaitable[None]] | None = None,
+        prepare_postgres: Callable[[str], Awaitable[None]] | None = None,
         rng: Random | None = None,
     ) -> Self:
         """Start the chosen servers over `folder` and return when they take requests.
 
-        Each server is given to its `prepare` as soon as it runs, while the other one may still start.
+        The address of each server is given to its `prepare` once it takes requests; the other one may still start.
         `test` trades safety against power loss for speed. The first start on a machine fetches Kafka (44 MB).
         The calling thread has to live as long as the stack. Raises an EmbeddedError; nothing is left running then.
         """
@@ -88,7 +84,6 @@ class EmbeddedStack:
 
     @property
     def pids(self) -> Mapping[str, int]:
-        """Process ids by server."""
         return {server: child.pid for server, child in self._children.items()}
 
     async def watch(self) -> NoReturn:
@@ -121,7 +116,7 @@ class EmbeddedStack:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def _start_kafka(self, prepare: Prepare | None) -> None:
+    async def _start_kafka(self, prepare: Callable[[str], Awaitable[None]] | None) -> None:
         cache = cache_folder(self._folder.path)
         jars = await asyncio.to_thread(ensure_jars, cache, jars=read_lock(), progress=self._progress)
 
@@ -141,7 +136,7 @@ class EmbeddedStack:
         if prepare:
             await prepare(self.bootstrap)
 
-    async def _start_postgres(self, prepare: Prepare | None, *, test: bool) -> None:
+    async def _start_postgres(self, prepare: Callable[[str], Awaitable[None]] | None, *, test: bool) -> None:
         async def attempt(new_ports: bool) -> None:
             plan = PostgresPlan(
                 folder=self._folder.path / "postgres",

@@ -26,7 +26,6 @@ _VIEWS_AND_HELPERS: Final = (
 )
 _FACT_COLUMN: Final = re.compile(r"(?:AS |\.)(\w+)(?=,\n|, f\.|\Z)")
 _SHARED_TEXTS: Final = ("scope_parameters", "settings", "hit_columns")
-_NOTHING: Final[Mapping[str, Composable]] = MappingProxyType({})
 _SQL: Final = {**queries("memory"), **queries("memory_views")}
 
 
@@ -59,7 +58,7 @@ def ensure_memory_schema(connection: Connection[Any]) -> None:
     connection.execute(SQL("COMMENT ON SCHEMA memory IS {}").format(Literal(comment)))
 
 
-def _composed(name: str, more: Mapping[str, Composable] = _NOTHING) -> SQL:
+def _composed(name: str, more: Mapping[str, Composable] = MappingProxyType({})) -> SQL:
     """The statements under a name of `memory.sql`; a text without places is taken as it is."""
     conflicting = queries("pending")["conflicting_fact"].as_string().replace("utc_text(", "mnemolog.utc_text(")
     types, columns = column_types("facts"), queries("facts")["fact_columns"].as_string()  # no table has begins_later

@@ -18,7 +18,6 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.turn import Turn
 
-OVERDUE_AFTER: Final = timedelta(minutes=15)
 _REBUILD_ADVICE: Final = "rebuild the projections from the log"
 
 
@@ -108,7 +107,7 @@ class FailedTurn:
     can_retry: bool
 
 
-async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = OVERDUE_AFTER) -> Audit:
+async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = timedelta(minutes=15)) -> Audit:
     """Compare the counts of all tenants in one snapshot. Reads whole tables; `conn` is in no transaction.
 
     A turn in flight for longer than `overdue` is an error.

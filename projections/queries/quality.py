@@ -106,8 +106,6 @@ async def cost_figures(
 ALL_TENANTS: Final[Mapping[str, str]] = dict.fromkeys(SCOPE_FIELDS, ANY_OR_NONE)
 """The parameters of a question about all tenants."""
 
-_RESULTS: Final = ("kept", "undone", "rejected", "corrected", "open", "overtaken")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteCounts:
@@ -133,7 +131,9 @@ class OverwriteCounts:
 
     @property
     def results(self) -> dict[str, int]:
-        return {result: getattr(self, result) for result in _RESULTS}
+        return {
+            result: getattr(self, result) for result in ("kept", "undone", "rejected", "corrected", "open", "overtaken")
+        }
 
     @property
     def wrong(self) -> int:

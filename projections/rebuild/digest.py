@@ -14,7 +14,6 @@ from mnemolog.projections.sql import queries
 BLOCKS_PER_JOB: Final = 16_384
 """128 MiB of a table without what it stores out of line: some seconds' work."""
 _SQL: Final = queries("digest")
-MAX_EXAMPLES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +140,7 @@ async def _comparison(
         key=_columns(table.key or table.columns),
         columns=_columns(table.columns),
     )
-    (row,) = await fetch_rows(conn, dict, query, {"examples": MAX_EXAMPLES})
+    (row,) = await fetch_rows(conn, dict, query, {"examples": 10})
     return replace(compared, differing=row["differing"], examples=tuple(Difference(**one) for one in row["examples"]))
 
 

@@ -20,12 +20,7 @@ from mnemolog.projections.rebuild.fill import fill_tables
 from mnemolog.projections.rebuild.log_copy import compare_kept_tables, open_live_copy
 from mnemolog.projections.rebuild.replay import BATCH, LogSource, Replayer
 from mnemolog.projections.rebuild.scope_indexes import copy_scope_indexes
-from mnemolog.projections.write.entity_writer import (
-    all_derived_entities,
-    all_shown_entities,
-    derive_entities,
-    show_entities,
-)
+from mnemolog.projections.write import entity_writer
 from mnemolog.projections.write.row_writer import profile_batches, refresh_profiles
 
 MAX_CATCH_UPS: Final = 20
@@ -160,9 +155,12 @@ class _Rebuild:
         await run_jobs(url, map(_statement_job, await swap.missing_indexes(connection)), self.report("indexing"))
         tables = [Identifier(NEXT_SCHEMA, table.name) for table in await tables_of(connection, NEXT_SCHEMA)]
         await run_jobs(url, (_statement_job(SQL("ANALYZE {}").format(table)) for table in tables), lambda *_: None)
-        for entity_ids in await all_derived_entities(connection):
-            await derive_entities(connection, entity_ids)
-        shown = [partial(show_entities, entity_ids=batch) for batch in await all_shown_entities(connection)]
+        for entity_ids in await entity_writer.all_derived_entities(connection):
+            await entity_writer.derive_entities(connection, entity_ids)
+        shown = [
+            partial(entity_writer.show_entities, entity_ids=batch)
+            for batch in await entity_writer.all_shown_entities(connection)
+        ]
         await run_jobs(url, shown, lambda *_: None)
         batches = await profile_batches(connection)
         await run_jobs(url, (partial(refresh_profiles, scopes=batch) for batch in batches), self.report("profiles"))

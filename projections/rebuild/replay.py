@@ -27,9 +27,7 @@ _SQL: Final = queries("projector")
 class LogSource(Protocol):
     """The log of commits, by partition and offset."""
 
-    async def partitions(self) -> list[int]:
-        """The partitions that exist."""
-        ...
+    async def partitions(self) -> list[int]: ...
 
     async def end_offset(self, partition: int) -> int:
         """The offset that the next record will get."""

@@ -17,7 +17,6 @@ MAX_INDEXED_SCOPES: Final = 16
 """Each costs every statement over facts some microseconds, whosever facts they are (measured there too)."""
 
 _SQL: Final = queries("scope_indexes")
-_CONCURRENTLY: Final = "CONCURRENTLY "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ async def index_scopes(
         made = 0
         for number, scope in enumerate(wanted):
             on_progress(number, len(wanted))
-            made += await _make_indexes(connection, scope, LIVE_SCHEMA, how=_CONCURRENTLY)
+            made += await _make_indexes(connection, scope, LIVE_SCHEMA, how="CONCURRENTLY ")
             await connection.execute(_SQL["add_scope"], asdict(scope))
         on_progress(len(wanted), len(wanted))
         return IndexReport(scopes=tuple(wanted), made=made, dropped=dropped)

@@ -57,13 +57,9 @@ def storable_question(text: str) -> str:
 
 Fusion = Literal["rrf", "weighted"]
 FUSIONS: Final = get_args(Fusion)
-DEFAULT_TOP_K: Final = 20
 MAX_TOP_K: Final = 100
 DEFAULT_RRF_K: Final = 10
 """The constant of reciprocal rank fusion. On real dialogues 5 to 10 finds more than the customary 60."""
-DEFAULT_PER_MATTER: Final = 3
-MAX_STATES: Final = 7
-MAX_NEIGHBOURS: Final = 10
 
 Weight = Annotated[StrictFloat, Field(ge=0, le=1)]
 
@@ -102,7 +98,6 @@ The last one is measured (docs/decisions, record 12); nothing measured tells the
 """
 _ADDED: Final = ("vector", "text", "names", "recency", "times")
 DEFAULT_FUSION: Final[Fusion] = "weighted"
-DEFAULT_HALF_LIFE_DAYS: Final = 365.0
 
 
 class SearchOptions(Record):
@@ -119,12 +114,12 @@ class SearchOptions(Record):
     which the recency of a fact is a half.
     """
 
-    limit: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_TOP_K
+    limit: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = 20
     threshold: Annotated[StrictFloat, Field(ge=0, le=1)] | None = None
     filters: Annotated[Filter, BeforeValidator(parse_filter)] = EVERYTHING
     state: Annotated[
         tuple[FactStatus, ...] | None,
-        Field(min_length=1, max_length=MAX_STATES),
+        Field(min_length=1, max_length=7),
         BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
     ] = None
     believed_at: Timestamp | None = None
@@ -132,12 +127,12 @@ class SearchOptions(Record):
     period: tuple[Timestamp, Timestamp] | None = None
     only_period: StrictBool = False
     fusion: Fusion = DEFAULT_FUSION
-    neighbours: Annotated[StrictInt, Field(ge=0, le=MAX_NEIGHBOURS)] = 0
-    per_matter: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = DEFAULT_PER_MATTER
+    neighbours: Annotated[StrictInt, Field(ge=0, le=10)] = 0
+    per_matter: Annotated[StrictInt, Field(ge=1, le=MAX_TOP_K)] = 3
     explain: StrictBool = False
     ranks: StrictBool = False
     rrf_k: Annotated[StrictInt, Field(ge=1, le=1000)] = DEFAULT_RRF_K
-    half_life_days: Annotated[StrictFloat, Field(ge=0.001, le=36_500)] = DEFAULT_HALF_LIFE_DAYS
+    half_life_days: Annotated[StrictFloat, Field(ge=0.001, le=36_500)] = 365.0
     weights: Weights = DEFAULT_WEIGHTS[DEFAULT_FUSION]
 
     @model_validator(mode="before")

@@ -76,9 +76,7 @@ SELECT
 FROM unnest(
     {{scope_arrays}}, %(at)s::timestamptz [], %(speaker)s::text [], %(first_place)s::integer [],
     %(last_place)s::integer []
-) WITH ORDINALITY AS turn (
-    {{scope_ids}}, at, speaker, first_place, last_place, number
-)
+) WITH ORDINALITY AS turn ({{scope_ids}}, at, speaker, first_place, last_place, number)
 CROSS JOIN LATERAL (
     WITH held_back AS MATERIALIZED (
         SELECT challenged.pending_id, challenged.fact_id
@@ -228,10 +226,7 @@ ORDER BY found.place, found.similarity DESC, f.fact_id;
 -- many commits with events or a speaker its scope has seen, when the last of its facts ended, the facts that
 -- it has itself, and the policies of its tenant and of its scope.
 SELECT
-    coalesce((
-        SELECT scopes.version FROM scopes
-        WHERE {{same_scope scopes asked}}
-    ), 0) AS scope_version,
+    coalesce((SELECT scopes.version FROM scopes WHERE {{same_scope scopes asked}}), 0) AS scope_version,
     coalesce(last.attempt, 0) AS attempt,
     coalesce(
         last.limit_hit IS NOT NULL OR (last.source_kind = 'turn' AND last.outcome = 'failed'), false

@@ -9,9 +9,7 @@ FROM unnest(
     {{scope_arrays}}, %(speaker)s::text [], %(speakers)s::jsonb [], %(slots)s::jsonb [], %(said)s::text [],
     %(at)s::timestamptz [], %(facts)s::integer []
 ) WITH ORDINALITY AS asked ({{scope_ids}}, speaker, speakers, slots, said, at, facts, place)
-CROSS JOIN LATERAL user_names(
-    {{scope_ids asked}}, asked.speaker, %(user_words)s
-) AS named (names)
+CROSS JOIN LATERAL user_names({{scope_ids asked}}, asked.speaker, %(user_words)s) AS named (names)
 LEFT JOIN LATERAL (
     SELECT
         chosen.*,

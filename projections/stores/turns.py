@@ -42,7 +42,6 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
 from mnemolog.schemas.stored import EarlierMessage, ReplyKey, ReplyNotStorableError, StoredReply
 from mnemolog.schemas.turn import Turn
 
-_WITHOUT_BODY: Final = {"body": None, "detail": "Postgres cannot hold the body of this record"}
 log = get_logger(__name__)
 
 
@@ -102,7 +101,8 @@ class Journal(Store):
                 raise
             if len(entries) == 1:
                 log.warning("body_not_storable", topic=entries[0].topic, offset=entries[0].offset)
-                await self._insert([_row(entries[0]) | _WITHOUT_BODY])
+                without_body = {"body": None, "detail": "Postgres cannot hold the body of this record"}
+                await self._insert([_row(entries[0]) | without_body])
                 return
             middle = len(entries) // 2
             await self.record(entries[:middle])

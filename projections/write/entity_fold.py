@@ -4,41 +4,27 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from mnemolog.projections.write.rows import (
-    AliasRow,
-    AnyEntityRow,
-    EntityChangeRow,
-    EntityRow,
-    EvidenceRow,
-    KnownFact,
-    LinkRow,
-    LogPosition,
-    RejectionRow,
-    StaleEntity,
-)
+from mnemolog.projections.write import rows
 from mnemolog.schemas import entity_events, ids
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import Alias
 from mnemolog.schemas.scope import ScopeColumns, scope_columns
-
-EntityScopes = Mapping[UUID, ScopeColumns]
-"""The scope of each known entity, and of each known change of entities."""
 
 
 @dataclass(slots=True)
 class EntityFold:
     """Collects the rows of one commit's events; `fact` gives a known fact, None for an unknown one.
 
-    `undone` are the known entities that no fact names any more.
+    `known` has the scope of each known entity and change; `undone` are known entities that no fact names any more.
     """
 
     commit: Commit
-    position: LogPosition
-    known: EntityScopes
+    position: rows.LogPosition
+    known: Mapping[UUID, ScopeColumns]
     undone: Collection[UUID]
-    fact: Callable[[UUID], KnownFact | None]
-    rows: list[AnyEntityRow] = field(default_factory=list)
-    rejections: list[RejectionRow] = field(default_factory=list)
+    fact: Callable[[UUID], rows.KnownFact | None]
+    added: list[rows.AnyEntityRow] = field(default_factory=list)
+    rejections: list[rows.RejectionRow] = field(default_factory=list)
     _own: dict[UUID, ScopeColumns] = field(default_factory=dict)
     _repetitions: dict[UUID, UUID] = field(default_factory=dict)
     """The event of the first repetition of each known fact that the commit repeats."""
@@ -60,9 +46,9 @@ class EntityFold:
     def add_event(self, event: entity_events.AnyEntityEvent) -> None:
         faults = dict.fromkeys(self._faults(event))
         if not faults:
-            self.rows += self._rows(event)
+            self.added += self._rows(event)
             return
-        rejection = RejectionRow(
+        rejection = rows.RejectionRow(
             position=self.position,
             item=event.ordinal + 1,
             owner=self.commit.owner,
@@ -72,36 +58,38 @@ class EntityFold:
         )
         self.rejections.append(rejection)
 
-    def _rows(self, event: entity_events.AnyEntityEvent) -> Iterator[AnyEntityRow]:
+    def _rows(self, event: entity_events.AnyEntityEvent) -> Iterator[rows.AnyEntityRow]:
         match event:
             case entity_events.EntityRegistered():
                 yield from self._registered(event)
             case entity_events.EntityAliasAdded(entity_id=entity_id, alias=alias):
-                yield from [StaleEntity(entity_id=entity_id)] if alias.kind == "name" else self._named_again(entity_id)
+                yield from (
+                    [rows.StaleEntity(entity_id=entity_id)] if alias.kind == "name" else self._named_again(entity_id)
+                )
                 yield self._alias(event, entity_id, event.ordinal, alias)
             case entity_events.FactLinked():
                 yield from self._named_again(*[link.entity_id for link in event.links if link.type is None])
-                yield from (StaleEntity(entity_id=link.entity_id) for link in event.links if link.type is not None)
+                yield from (rows.StaleEntity(entity_id=link.entity_id) for link in event.links if link.type is not None)
                 repetition = self._repetitions.get(event.fact_id)
                 for link in {(link.entity_id, link.role): link for link in event.links}.values():
-                    yield LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=repetition)
+                    yield rows.LinkRow(fact_id=event.fact_id, event_id=event.event_id, link=link, told_by=repetition)
             case entity_events.RelationStated() | entity_events.RelationEnded():
                 yield from self._named_again(event.subject_id, event.object_id)
                 relation_id = ids.relation_id(event.subject_id, event.predicate, event.object_id)
                 repetition = self._repetitions.get(event.fact_id)
-                yield EvidenceRow(commit=self.commit, relation_id=relation_id, event=event, told_by=repetition)
+                yield rows.EvidenceRow(commit=self.commit, relation_id=relation_id, event=event, told_by=repetition)
             case _:
                 yield from self._changed(event)
 
-    def _registered(self, event: entity_events.EntityRegistered) -> Iterator[AnyEntityRow]:
+    def _registered(self, event: entity_events.EntityRegistered) -> Iterator[rows.AnyEntityRow]:
         here = scope_columns(self.commit.scope)
         twins = tuple(twin for twin in event.possible_twins if self._scope_of(twin) == here)
         self._own[event.entity_id] = here
-        yield EntityRow(commit=self.commit, event=event, possible_twins=twins)
+        yield rows.EntityRow(commit=self.commit, event=event, possible_twins=twins)
         for place, alias in enumerate(event.aliases):
             yield self._alias(event, event.entity_id, place, alias, is_own=place == 0)
 
-    def _changed(self, event: entity_events.AnyEntityChange) -> Iterator[AnyEntityRow]:
+    def _changed(self, event: entity_events.AnyEntityChange) -> Iterator[rows.AnyEntityRow]:
         entity_id, aliases = event.entity_ids[0], event.aliases
         self._own[event.event_id] = scope_columns(self.commit.scope)
         if isinstance(event, entity_events.EntitySplit):
@@ -112,13 +100,13 @@ class EntityFold:
             entity_id, aliases = event.new_id, aliases[1:]
         for place, alias in enumerate(aliases, start=1):
             yield self._alias(event, entity_id, place, alias)
-        yield EntityChangeRow(position=self.position, commit=self.commit, event=event)
+        yield rows.EntityChangeRow(position=self.position, commit=self.commit, event=event)
 
     def _alias(
         self, event: entity_events.AnyEntityEvent, entity_id: UUID, place: int, alias: Alias, *, is_own: bool = False
-    ) -> AliasRow:
+    ) -> rows.AliasRow:
         repeated = self._repeated.get(entity_id)
-        return AliasRow(
+        return rows.AliasRow(
             commit=self.commit,
             log_offset=self.position.offset,
             entity_id=entity_id,
@@ -130,8 +118,8 @@ class EntityFold:
             repeated_fact_id=repeated,
         )
 
-    def _named_again(self, *entity_ids: UUID) -> Iterator[StaleEntity]:
-        return (StaleEntity(entity_id=one) for one in dict.fromkeys(entity_ids) if one in self.undone)
+    def _named_again(self, *entity_ids: UUID) -> Iterator[rows.StaleEntity]:
+        return (rows.StaleEntity(entity_id=one) for one in dict.fromkeys(entity_ids) if one in self.undone)
 
     def _faults(self, event: entity_events.AnyEntityEvent) -> Iterator[str]:
         """What the event names that is not known in its scope, and what it makes that is known already."""

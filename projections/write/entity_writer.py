@@ -11,17 +11,7 @@ from psycopg.rows import TupleRow
 from mnemolog.projections import metrics
 from mnemolog.projections.database import RowConnection
 from mnemolog.projections.sql import queries
-from mnemolog.projections.write import tables
-from mnemolog.projections.write.rows import (
-    AliasRow,
-    AnyEntityRow,
-    Changes,
-    EntityChangeRow,
-    EntityRow,
-    EvidenceRow,
-    LinkRow,
-    StaleEntity,
-)
+from mnemolog.projections.write import rows, tables
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import ENTITY_TYPES
 from mnemolog.schemas.entity_events import (
@@ -31,7 +21,14 @@ from mnemolog.schemas.entity_events import (
     EntitySplit,
     FactLinked,
 )
-from mnemolog.schemas.entity_state import CurrentState, GivenAlias, GivenType, RegisteredEntity, StoredChange
+from mnemolog.schemas.entity_state import (
+    CurrentEntity,
+    CurrentState,
+    GivenAlias,
+    GivenType,
+    RegisteredEntity,
+    StoredChange,
+)
 from mnemolog.schemas.facts import OPEN_STATUSES
 from mnemolog.schemas.scope import SCOPE_FIELDS, ScopeColumns
 
@@ -59,22 +56,22 @@ async def ask_entities(
     )
 
 
-async def write_entities(connection: RowConnection, rows: Sequence[AnyEntityRow]) -> None:
+async def write_entities(connection: RowConnection, new: Sequence[rows.AnyEntityRow]) -> None:
     """Write new entities, names, links, evidence and changes; in a pipeline that is no round trip of its own."""
-    if entities := [row for row in rows if isinstance(row, EntityRow)]:
+    if entities := [row for row in new if isinstance(row, rows.EntityRow)]:
         await connection.execute(_ADD_ENTITIES, tables.ENTITIES.parameters(entities))
-    if aliases := [row for row in rows if isinstance(row, AliasRow)]:
+    if aliases := [row for row in new if isinstance(row, rows.AliasRow)]:
         await connection.execute(_ADD_ALIASES, tables.GIVEN_ALIASES.parameters(aliases))
     if with_vectors := [row for row in aliases if row.alias.vector is not None]:
         await connection.execute(_ADD_NAME_VECTORS, tables.NAME_VECTORS.parameters(with_vectors))
-    if changes := [row for row in rows if isinstance(row, EntityChangeRow)]:
+    if changes := [row for row in new if isinstance(row, rows.EntityChangeRow)]:
         await connection.execute(_ADD_CHANGES, tables.ENTITY_CHANGES.parameters(changes))
         undone = {row.event.original_id: row.event for row in changes if isinstance(row.event, EntityDecisionUndone)}
         undone_by = [None if event.reinstated else event.event_id for event in undone.values()]
         await connection.execute(_CHANGES["undo_changes"], {"event_id": list(undone), "undone_by": undone_by})
-    if links := [row for row in rows if isinstance(row, LinkRow)]:
+    if links := [row for row in new if isinstance(row, rows.LinkRow)]:
         await connection.execute(_ADD_LINKS, tables.FACT_ENTITIES.parameters(links))
-    if evidence := [row for row in rows if isinstance(row, EvidenceRow)]:
+    if evidence := [row for row in new if isinstance(row, rows.EvidenceRow)]:
         await connection.execute(_ADD_RELATIONSHIPS, tables.RELATIONSHIPS.parameters(evidence))
         await connection.execute(_ADD_EVIDENCE, tables.RELATIONSHIP_EVIDENCE.parameters(evidence))
 
@@ -91,13 +88,12 @@ def _named(commits: Iterable[Commit]) -> tuple[list[UUID], list[UUID]]:
 
 
 ENTITY_BATCH: Final = 500
-_DERIVED: Final = ("name", "type", "status", "merged_into")
 
 
-async def refresh_entities(connection: RowConnection, changes: Changes, hidden: Sequence[UUID]) -> None:
+async def refresh_entities(connection: RowConnection, changes: rows.Changes, hidden: Sequence[UUID]) -> None:
     """Derive the entities anew that these changes affect, and what readers see of them; `hidden` is of `hide_facts`."""
-    aliases = [row for row in changes.entities if isinstance(row, AliasRow)]
-    links = [row for row in changes.entities if isinstance(row, LinkRow)]
+    aliases = [row for row in changes.entities if isinstance(row, rows.AliasRow)]
+    links = [row for row in changes.entities if isinstance(row, rows.LinkRow)]
     touched = {row.entity_id for row in aliases}
     if affected := await _affected(connection, changes):
         touched.update(await derive_entities(connection, sorted(affected)))
@@ -111,14 +107,14 @@ async def refresh_entities(connection: RowConnection, changes: Changes, hidden: 
         await show_entities(connection, sorted(touched), [row.fact_id for row in links], repetitions, speaking)
 
 
-async def _affected(connection: RowConnection, changes: Changes) -> set[UUID]:
+async def _affected(connection: RowConnection, changes: rows.Changes) -> set[UUID]:
     """The entities whose names, types or states changes, undone facts or undone repetitions may have changed."""
     affected: set[UUID] = set()
     for row in changes.entities:
         match row:
-            case EntityChangeRow():
+            case rows.EntityChangeRow():
                 affected |= set(row.event.entity_ids)
-            case StaleEntity(entity_id=entity_id):
+            case rows.StaleEntity(entity_id=entity_id):
                 affected.add(entity_id)
     if facts := _undone_facts(changes):
         affected |= set(await _ids(connection, "named_by_facts", fact_ids=facts))
@@ -128,7 +124,7 @@ async def _affected(connection: RowConnection, changes: Changes) -> set[UUID]:
     return affected
 
 
-async def hide_facts(connection: RowConnection, changes: Changes) -> list[UUID]:
+async def hide_facts(connection: RowConnection, changes: rows.Changes) -> list[UUID]:
     """Keep `is_hidden` of facts; gives the facts in which it changed.
 
     A fact is hidden with the facts that took its place: the change goes from each to those that it followed.
@@ -211,7 +207,7 @@ async def derive_entities(connection: RowConnection, entity_ids: Sequence[UUID])
 async def _write(connection: RowConnection, state: CurrentState) -> None:
     entities, aliases = state.current(), state.current_aliases()
     columns: dict[str, list[Any]] = {"entity_id": list(entities)}
-    columns |= {name: [getattr(one, name) for one in entities.values()] for name in _DERIVED}
+    columns |= {name: [getattr(one, name) for one in entities.values()] for name in CurrentEntity._fields}
     await connection.execute(_CHANGES["update_entities"], columns)
     named: dict[str, list[Any]] = {
         name: [getattr(one, name) for one in aliases] for name in ("entity_id", "kind", "key", "event_id")
@@ -226,7 +222,7 @@ async def _write(connection: RowConnection, state: CurrentState) -> None:
         await connection.execute(_CHANGES["update_links"], moved)
 
 
-def _undone_facts(changes: Changes) -> list[UUID]:
+def _undone_facts(changes: rows.Changes) -> list[UUID]:
     """The facts that were undone, or are in effect again; only an undo does either."""
     if not changes.undone:
         return []
@@ -244,16 +240,16 @@ async def _rows(connection: RowConnection, query: str, asked: dict[str, Any]) ->
     return await (await connection.execute(_CHANGES[query], asked)).fetchall()
 
 
-def count_entities(changes: Changes) -> None:
+def count_entities(changes: rows.Changes) -> None:
     """Count what has been committed to the tables. A type of its own, which any word can be, is "custom"."""
-    new = [row for row in changes.entities if isinstance(row, EntityRow)]
+    new = [row for row in changes.entities if isinstance(row, rows.EntityRow)]
     kinds = Counter((row.event.type, "yes" if row.possible_twins else "no") for row in new)
     for (kind, is_twin), number in kinds.items():
         shown = kind if kind in ENTITY_TYPES else "custom"
         metrics.ENTITIES.labels(type=shown, possible_twin=is_twin).inc(number)
-    for step, number in Counter(row.link.step for row in changes.entities if isinstance(row, LinkRow)).items():
+    for step, number in Counter(row.link.step for row in changes.entities if isinstance(row, rows.LinkRow)).items():
         metrics.ENTITY_LINKS.labels(step=step).inc(number)
-    decided = (row.event for row in changes.entities if isinstance(row, EntityChangeRow))
+    decided = (row.event for row in changes.entities if isinstance(row, rows.EntityChangeRow))
     for (event, by), number in Counter((one.event, one.decision.by) for one in decided).items():
         metrics.ENTITY_CHANGES.labels(event=event, by=by).inc(number)
     for commit in (row.commit for row in changes.commits):

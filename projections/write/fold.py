@@ -167,7 +167,6 @@ class _CommitFold:
         self._add_rows_of_kind(event, sound)
 
     def _add_rows_of_kind(self, event: MemoryEvent, sound: effects.FactStates) -> None:
-        """The rows that only some kinds of events have."""
         changes, since = self._changes, self._times.decided_at
         if event.relation is not None and event.new_fact is not None:
             changes.relations += [
@@ -197,7 +196,7 @@ class _CommitFold:
         entities = EntityFold(self._commit, self._position, state.entities, state.undone_entities, self._known_fact)
         for event in self._commit.entity_events:
             entities.add_event(event)
-        self._changes.entities += entities.rows
+        self._changes.entities += entities.added
         self._changes.rejections += entities.rejections
 
     def changes(self, record: bytes) -> rows.Changes:

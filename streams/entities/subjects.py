@@ -8,6 +8,7 @@ from uuid import UUID
 
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery, PendingCase
 from mnemolog.streams.entities.links import TurnEntities
@@ -74,9 +75,11 @@ def with_subject_relations(
     """
     subjects = subjects_by_fact((*others, *found.registry))
     facts = []
-    for matched in envelope.facts:
+    for place, matched in enumerate(envelope.facts):
         subject_id = found.subject_of(matched.fact)
         subject = found.registry[subject_id] if subject_id else None
+        if subject is not None:  # later facts of the turn are compared with this one
+            subjects[provisional_fact_id(envelope.owner, envelope.id_source, place)] = subject
         candidates = []
         for known in matched.candidates:
             about = subjects.get(known.fact_id)

@@ -1,7 +1,7 @@
 """Create missing topics, refuse those that differ from their declaration, and describe what the broker has."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -11,7 +11,7 @@ from aiokafka.admin import NewTopic  # type: ignore[import-untyped] # as above
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped] # as above
 from aiokafka.errors import NoError, TopicAlreadyExistsError  # type: ignore[import-untyped] # as above
 
-from mnemolog.streams.errors import PartitionCountDiffers, RetentionTooShort, TimestampTypeDiffers, TopicNotCreated
+from mnemolog.streams.errors import TopicNotCreated, TopicsDiffer
 from mnemolog.streams.kafka import connected_admin, connected_consumer
 from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
 
@@ -38,17 +38,36 @@ class TopicState:
 async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: int = 1, prefix: str = "") -> list[str]:
     """Create the missing topics and return their names.
 
-    Changes nothing that exists. Raises `PartitionCountDiffers`, `RetentionTooShort`, `TimestampTypeDiffers` or
-    `TopicNotCreated`, and aiokafka's `KafkaConnectionError` where no broker answers.
+    Changes nothing that exists. Raises `TopicsDiffer` or `TopicNotCreated`, and aiokafka's `KafkaConnectionError` where
+    no broker answers.
     """
+    topics, created = {topic_name(topic, prefix): topic for topic in TOPICS}, []
     async with connected_admin(bootstrap) as admin:
         present = await partition_counts(admin)
-        missing = [topic for topic in TOPICS if topic_name(topic, prefix) not in present]
-        created = await _create(admin, missing, partitions, replication_factor, prefix)
-        counts = await _await_topics(admin, [topic_name(topic, prefix) for topic in TOPICS])
-        _check_partitions(counts, partitions)
-        await _check_retention(admin, prefix)
-        await _check_timestamps(admin, prefix)
+        wanted = [
+            NewTopic(name, partitions, replication_factor, topic_configs=dict(topic.config))
+            for name, topic in topics.items()
+            if name not in present
+        ]
+        answers = (await admin.create_topics(wanted)).topic_errors if wanted else ()
+        for name, code, *message in answers:
+            if code == NoError.errno:
+                created.append(name)
+            # Another worker that starts at the same time may have been first.
+            elif code != TopicAlreadyExistsError.errno:
+                raise TopicNotCreated(f"the broker refused to create topic {name}: error {code}, {message}")
+        try:
+            async with asyncio.timeout(APPEAR_SECONDS):
+                while True:
+                    counts = await partition_counts(admin)
+                    if all(map(counts.get, topics)):
+                        break
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError as error:
+            raise TopicNotCreated(
+                f"the broker did not show all topics within {APPEAR_SECONDS:.0f} s: look at its log, then start again"
+            ) from error
+        _check_topics(topics, counts, await _configs(admin, topics), partitions)
     return created
 
 
@@ -80,83 +99,43 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
     return [state(topic) for topic in TOPICS]
 
 
-async def _create(
-    admin: Any, topics: Sequence[Topic], partitions: int, replication_factor: int, prefix: str
-) -> list[str]:
-    if not topics:
-        return []
-    wanted = [
-        NewTopic(topic_name(topic, prefix), partitions, replication_factor, topic_configs=dict(topic.config))
-        for topic in topics
-    ]
-    answer = await admin.create_topics(wanted)
-    created = []
-    for name, code, *message in answer.topic_errors:
-        if code == NoError.errno:
-            created.append(name)
-        # Another worker that starts at the same time may have been first.
-        elif code != TopicAlreadyExistsError.errno:
-            raise TopicNotCreated(f"the broker refused to create topic {name}: error {code}, {message}")
-    return created
-
-
-async def _await_topics(admin: Any, names: Sequence[str]) -> dict[str, int]:
-    try:
-        async with asyncio.timeout(APPEAR_SECONDS):
-            while True:
-                counts = await partition_counts(admin)
-                if all(counts.get(name) for name in names):
-                    return {name: counts[name] for name in names}
-                await asyncio.sleep(POLL_SECONDS)
-    except TimeoutError as error:
-        raise TopicNotCreated(
-            f"the broker did not show all topics within {APPEAR_SECONDS:.0f} s: look at its log, then start again"
-        ) from error
-
-
 async def partition_counts(admin: Any) -> dict[str, int]:
     rows = await admin.describe_topics()
     return {row["topic"]: len(row["partitions"]) for row in rows if row["error_code"] == NoError.errno}
 
 
-def _check_partitions(counts: Mapping[str, int], wanted: int) -> None:
-    differing = {name: count for name, count in counts.items() if count != wanted}
+def _check_topics(
+    topics: Mapping[str, Topic], counts: Mapping[str, int], configs: Mapping[str, Mapping[str, str]], wanted: int
+) -> None:
+    differing = [f"{name} has {counts[name]}" for name in sorted(topics) if counts[name] != wanted]
     if differing:
-        found = ", ".join(f"{name} has {count}" for name, count in sorted(differing.items()))
-        raise PartitionCountDiffers(
-            f"{wanted} partitions are set, but {found}. The count decides in which partition a user's records are: "
-            "another one would break their order. Set the partition count to what the topics have, or use new topics "
-            "under another topic prefix."
+        raise TopicsDiffer(
+            f"{wanted} partitions are set, but {', '.join(differing)}. The count decides in which partition a user's "
+            "records are: another one would break their order. Set the partition count to what the topics have, or use "
+            "new topics under another topic prefix."
         )
-
-
-async def _check_retention(admin: Any, prefix: str) -> None:
-    permanent = [topic_name(topic, prefix) for topic in TOPICS if topic.retention is None]
-    for name, config in (await _configs(admin, permanent)).items():
-        limits = {key: config.get(key) for key in ("retention.ms", "retention.bytes")}
-        if any(value != "-1" for value in limits.values()) or config.get("cleanup.policy") != "delete":
-            raise RetentionTooShort(
-                f"topic {name} is the only source of truth and must keep its records for ever, but has {limits} and "
-                f"cleanup.policy={config.get('cleanup.policy')}. Set retention.ms=-1, retention.bytes=-1 and "
-                "cleanup.policy=delete on it (kafka-configs --alter), then start again."
+    unlike = []
+    for name, topic in topics.items():
+        if topic.retention is not None:
+            unlike += [name] if configs[name].get("message.timestamp.type") != "LogAppendTime" else []
+            continue
+        needed = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+        if wrong := [f"{key}={configs[name].get(key)}" for key in needed if configs[name].get(key) != needed[key]]:
+            raise TopicsDiffer(
+                f"topic {name} is the only source of truth and must keep its records for ever, but has "
+                f"{', '.join(wrong)}. Set retention.ms=-1, retention.bytes=-1 and cleanup.policy=delete on it "
+                "(kafka-configs --alter), then start again."
             )
-
-
-async def _check_timestamps(admin: Any, prefix: str) -> None:
-    """Where records are deleted by age, a publisher whose clock is wrong could lose its turns or have them refused."""
-    names = [topic_name(topic, prefix) for topic in TOPICS if topic.retention is not None]
-    configs = await _configs(admin, names)
-    wrong = [name for name, config in configs.items() if config.get("message.timestamp.type") != "LogAppendTime"]
-    if wrong:
-        raise TimestampTypeDiffers(
-            f"{', '.join(sorted(wrong))}: retention goes by the clocks of publishers, so that a slow clock would have "
+    if unlike:
+        raise TopicsDiffer(
+            f"{', '.join(sorted(unlike))}: retention goes by the clocks of publishers, so that a slow clock would have "
             "records deleted before they are read, and a fast one have them refused. Set "
             "message.timestamp.type=LogAppendTime on them, for each `kafka-configs.sh --alter --entity-type topics "
             "--entity-name NAME --add-config message.timestamp.type=LogAppendTime`, then start again."
         )
 
 
-async def _configs(admin: Any, names: Sequence[str]) -> dict[str, dict[str, str]]:
+async def _configs(admin: Any, names: Collection[str]) -> dict[str, dict[str, str]]:
     if not names:
         return {}
     answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])

@@ -7,7 +7,6 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -29,6 +28,7 @@ from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffs
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CHAIN_PROTOCOL, Headers, Topic, group_id, max_record_bytes, topic_name
 from mnemolog.streams.kafka.window import Delivery, KeyedWindow, Window
+from mnemolog.streams.settings import StreamsSettings
 
 log = get_logger(__name__)
 
@@ -129,7 +129,7 @@ class _PatchedConsumer(driver.Consumer):
             offsets = await self._start_offsets(app)
             async with self.paused_fetching({tp: offset or 0 for tp, offset in offsets.items()}):
                 if assignment == app.current_assignment:
-                    app.begin_reading(offsets)
+                    app.reading_from = offsets
         # Faust would log it and read on from somewhere.
         except Exception as error:
             if assignment != app.current_assignment:
@@ -184,9 +184,7 @@ class _PatchedProducer(driver.Producer):
     """Writes each record once although answers get lost, and pauses while a partition has no leader."""
 
     def _settings_extra(self) -> Mapping[str, Any]:
-        app: Any = self.app
-        if not app.tuning.idempotent:
-            return super()._settings_extra()
+        # Lost answers of the broker gave 86 to 94 repeats in 6000 sends without idempotence, none with it.
         return {**super()._settings_extra(), "acks": "all", "enable_idempotence": True}
 
     def _new_producer(self, transactional_id: str | None = None) -> Any:
@@ -213,38 +211,17 @@ COMMIT_SECONDS = 5.0
 # A record waits in Faust's queue behind those of an owner with very many: the queue is short.
 BUFFERED_RECORDS = 512
 POLLED_RECORDS = 100
+MAX_REQUEST_BYTES = 2 * 1024 * 1024
 # When back-pressure stops fetching for longer, the client leaves its group and never comes back.
 POLL_INTERVAL_SECONDS = 86_400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaTuning:
-    """All times in seconds, all sizes in bytes.
-
-    A killed worker's partitions wait for `session_timeout`, which the broker must allow
-    (`group.min.session.timeout.ms`). Others notice a join or leave after `heartbeat_interval`. Repeats after a kill are
-    at most what the window holds plus what was acknowledged within `commit_interval`. `drain_timeout` bounds how long a
-    rebalance or stop waits for running calls; a call's own timeout should be shorter.
-    """
-
-    session_timeout: float = 10.0
-    heartbeat_interval: float = 2.0
-    commit_interval: float = 1.0
-    drain_timeout: float = 30.0
-    compression: str | None = "zstd"
-    max_request_bytes: int = 2 * 1024 * 1024
-    # Lost answers of the broker gave 86 to 94 repeats in 6000 sends without it, none with it.
-    idempotent: bool = True
-
-    @property
-    def rebalance_timeout(self) -> float:
-        """How long the group waits for a member that drains; after it, the member is removed."""
-        return self.drain_timeout + 30.0
-
-    @property
-    def stop_timeout(self) -> float:
-        """How long stopping an App may take: the drain, the last commit and leaving the group."""
-        return self.drain_timeout + 10.0
+# Repeats after a kill are at most what the window holds plus what was acknowledged within this time.
+COMMIT_INTERVAL_SECONDS = 1.0
+REBALANCE_SECONDS: Final = 30.0
+"""So long after its drain may have ended, a group removes a member that has not joined it again."""
+STOP_SECONDS: Final = 10.0
+"""What stopping an App may take besides the drain: the last commit, and leaving the group."""
 
 
 class StageApp(faust.App):
@@ -256,7 +233,7 @@ class StageApp(faust.App):
     stage: str
     window: Window
     rereader: KafkaRereader
-    tuning: KafkaTuning
+    settings: StreamsSettings
     start_offsets: StartOffsetLookup | None
     chain: Sequence[str]
     check_start: Callable[[], Awaitable[None]] | None
@@ -264,8 +241,11 @@ class StageApp(faust.App):
     log_ends: dict[TP, int]
     """The offset after the last record that the log of a partition is known to have."""
 
-    # Where reading began in the present assignment; nothing is read before that is known, nor once the window drains.
-    _reading_from: Mapping[TP, int | None] = {}
+    reading_from: Mapping[TP, int | None] = {}
+    """Where reading began in the present assignment, None for the beginning of the log.
+
+    Nothing is read before that is known, nor once the window drains.
+    """
     _assignments = 0
     _ended_assignment = 0
 
@@ -308,26 +288,21 @@ class StageApp(faust.App):
         """The number of the present assignment; None from the moment that its window drains until the next one."""
         return self._assignments if self._assignments != self._ended_assignment else None
 
-    def begin_reading(self, offsets: Mapping[TP, int | None]) -> None:
-        """The transport stands at these offsets, None for the beginning of the log, and delivers from here on."""
-        self._reading_from = offsets
-
     def reads(self, tp: TP) -> bool:
         """Whether the present assignment has begun with this partition."""
-        return tp in self._reading_from
+        return tp in self.reading_from
 
     def delivers(self, message: Any) -> bool:
-        """Whether this message belongs to the present assignment."""
-        return self.reads(message.tp) and message.offset >= (self._reading_from[message.tp] or 0)
+        return self.reads(message.tp) and message.offset >= (self.reading_from[message.tp] or 0)
 
     async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._assignments += 1
         await super()._on_partitions_assigned(assigned, generation_id)
 
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature
-        self._reading_from, self._ended_assignment = {}, self._assignments
+        self.reading_from, self._ended_assignment = {}, self._assignments
         # A crashed App's consumer thread is gone, and with it the loop that a commit would run on: waiting is no use.
-        drained = await self.window.drain(0 if self.crashed else self.tuning.drain_timeout)
+        drained = await self.window.drain(0 if self.crashed else self.settings.drain_grace)
         await self.rereader.close()
         metrics.DRAIN_REDONE.labels(stage=self.stage).inc(drained.started)
         counts = {"cancelled": drained.cancelled, "dropped": drained.dropped, "restarted_records": drained.started}
@@ -356,10 +331,8 @@ def build_app(
     name: str,
     topic: Topic,
     make_window: Callable[[Sender], Window],
+    settings: StreamsSettings,
     *,
-    bootstrap: str,
-    prefix: str = "",
-    tuning: KafkaTuning | None = None,
     start_offsets: StartOffsetLookup | None = None,
     chain: Sequence[str] = (),
     check_start: Callable[[], Awaitable[None]] | None = None,
@@ -372,14 +345,14 @@ def build_app(
     at these offsets instead of the group's; it must name every partition it is asked for. `chain` names the stages of
     the window and of those that it hands on to. `check_start` is awaited before the App starts.
     """
-    tuning = tuning or KafkaTuning()
-    app = StageApp(group_id(name, prefix), **_faust_settings(bootstrap, tuning))
-    app.rereader = KafkaRereader(bootstrap)
+    prefix = settings.topic_prefix
+    app = StageApp(group_id(name, prefix), **_faust_settings(settings))
+    app.rereader = KafkaRereader(settings.kafka or "")
     app.log_ends = {}
     window = make_window(Sender(app.enqueue, limits=max_record_bytes(prefix)))
     if isinstance(window, KeyedWindow):
         window.reread = app.rereader.reread
-    app.stage, app.window, app.tuning, app.start_offsets = name, window, tuning, start_offsets
+    app.stage, app.window, app.settings, app.start_offsets = name, window, settings, start_offsets
     app.chain, app.check_start = chain or (name,), check_start
 
     async def deliveries(stream: Any) -> AsyncIterator[Delivery]:
@@ -403,9 +376,10 @@ def build_app(
     return app
 
 
-def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
+def _faust_settings(settings: StreamsSettings) -> dict[str, Any]:
+    rebalance_timeout = settings.drain_grace + REBALANCE_SECONDS
     return {
-        "broker": [f"kafka://{server}" for server in bootstrap.split(",")],
+        "broker": [f"kafka://{server}" for server in (settings.kafka or "").split(",")],
         "datadir": str(Path(tempfile.gettempdir()) / "mnemolog-faust"),
         "web_enabled": False,
         "processing_guarantee": "at_least_once",
@@ -417,12 +391,12 @@ def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
         "stream_buffer_maxsize": BUFFERED_RECORDS,
         "broker_max_poll_records": POLLED_RECORDS,
         "broker_max_poll_interval": POLL_INTERVAL_SECONDS,
-        "broker_commit_interval": tuning.commit_interval,
+        "broker_commit_interval": COMMIT_INTERVAL_SECONDS,
         "broker_commit_every": 1000,
-        "broker_session_timeout": tuning.session_timeout,
-        "broker_heartbeat_interval": tuning.heartbeat_interval,
-        "broker_rebalance_timeout": tuning.rebalance_timeout,
-        "broker_request_timeout": max(90.0, tuning.rebalance_timeout + 10.0),
+        "broker_session_timeout": settings.session_timeout,
+        "broker_heartbeat_interval": settings.session_timeout / 5,
+        "broker_rebalance_timeout": rebalance_timeout,
+        "broker_request_timeout": max(90.0, rebalance_timeout + 10.0),
         "consumer_max_fetch_size": 262_144,
         "consumer_auto_offset_reset": "earliest",
         "producer_acks": -1,
@@ -430,7 +404,7 @@ def _faust_settings(bootstrap: str, tuning: KafkaTuning) -> dict[str, Any]:
         # and no less CPU.
         "producer_linger": 0,
         "producer_max_batch_size": 262_144,
-        "producer_max_request_size": tuning.max_request_bytes,
+        "producer_max_request_size": MAX_REQUEST_BYTES,
         "producer_request_timeout": 60.0,
-        "producer_compression_type": tuning.compression,
+        "producer_compression_type": None if settings.compression == "none" else settings.compression,
     }

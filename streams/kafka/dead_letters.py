@@ -1,7 +1,8 @@
 """The topic `dead_letters`: records that could not be processed, with position, stage and reason; written and read."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -122,55 +123,44 @@ class StoredDeadLetter:
 
 async def newest_dead_letters(bootstrap: str, *, prefix: str = "", limit: int) -> list[StoredDeadLetter]:
     """The newest `limit` dead letters, the newest first. Raises aiokafka's errors, and `TimeoutError` after 30 s."""
-    async with asyncio.timeout(TIMEOUT_SECONDS), connected_consumer(bootstrap, auto_offset_reset="none") as consumer:
-        places = await _partitions(bootstrap, topic_name(DEAD_LETTERS, prefix))
-        first, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
-        starts = {place: max(first[place], ends[place] - limit) for place in places}
-        found = [_stored(record) async for record in _records(consumer, starts, ends)]
-    return sorted(filter(None, found), key=lambda one: one.letter.at, reverse=True)[:limit]
+    found = await _read(bootstrap, prefix, lambda _, first, end: (max(first, end - limit), end))
+    return sorted(found, key=lambda one: one.letter.at, reverse=True)[:limit]
 
 
 async def read_dead_letter(bootstrap: str, partition: int, offset: int, *, prefix: str = "") -> StoredDeadLetter | None:
     """The dead letter at a position; None where the topic has none there. Raises as `newest_dead_letters` does."""
+
+    def span(number: int, first: int, end: int) -> tuple[int, int]:
+        return (offset, offset + 1) if number == partition and first <= offset < end else (0, 0)
+
+    return next(iter(await _read(bootstrap, prefix, span)), None)
+
+
+async def _read(
+    bootstrap: str, prefix: str, span: Callable[[int, int, int], tuple[int, int]]
+) -> list[StoredDeadLetter]:
+    """The dead letters from one offset up to another, which `span` gives for a partition, its first offset and its end.
+
+    None where the broker does not have the topic.
+    """
+    topic = topic_name(DEAD_LETTERS, prefix)
+    found: list[StoredDeadLetter] = []
     async with asyncio.timeout(TIMEOUT_SECONDS), connected_consumer(bootstrap, auto_offset_reset="none") as consumer:
-        place = TopicPartition(topic_name(DEAD_LETTERS, prefix), partition)
-        if place not in await _partitions(bootstrap, place.topic):
-            return None
-        first, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
-        if not first[place] <= offset < ends[place]:
-            return None
-        async for record in _records(consumer, {place: offset}, {place: offset + 1}):
-            return _stored(record)
-    return None
-
-
-async def _partitions(bootstrap: str, topic: str) -> list[TopicPartition]:
-    """The partitions of a topic; none where the broker does not have it."""
-    async with connected_admin(bootstrap) as admin:
-        counts = await partition_counts(admin)
-    return [TopicPartition(topic, number) for number in range(counts.get(topic, 0))]
-
-
-async def _records(
-    consumer: Any, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
-) -> AsyncIterator[KafkaRecord]:
-    """The records of each partition from its start up to its end."""
-    waiting = {place for place, start in starts.items() if start < ends[place]}
-    consumer.assign(list(waiting))
-    for place in waiting:
-        consumer.seek(place, starts[place])
-    while waiting:
-        for place, records in (await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)).items():
-            for record in records:
-                if record.offset < ends[place]:
-                    yield record
-        waiting = {place for place in waiting if await consumer.position(place) < ends[place]}
-
-
-def _stored(record: KafkaRecord) -> StoredDeadLetter | None:
-    """None for a record that is no dead letter: others may write to the topic."""
-    try:
-        letter = DeadLetter.from_record(record)
-    except (KeyError, ValueError):
-        return None
-    return StoredDeadLetter(position=f"{record.topic}/{record.partition}/{record.offset}", letter=letter)
+        async with connected_admin(bootstrap) as admin:
+            count = (await partition_counts(admin)).get(topic, 0)
+        places = [TopicPartition(topic, number) for number in range(count)]
+        first, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+        spans = {place: span(place.partition, first[place], ends[place]) for place in places}
+        waiting = [place for place, (start, stop) in spans.items() if start < stop]
+        consumer.assign(waiting)
+        for place in waiting:
+            consumer.seek(place, spans[place][0])
+        while waiting:
+            for place, records in (await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)).items():
+                for record in records:
+                    with suppress(KeyError, ValueError):  # others may write to the topic what is no dead letter
+                        if record.offset < spans[place][1]:
+                            position = f"{record.topic}/{record.partition}/{record.offset}"
+                            found.append(StoredDeadLetter(position=position, letter=DeadLetter.from_record(record)))
+            waiting = [place for place in waiting if await consumer.position(place) < spans[place][1]]
+    return found

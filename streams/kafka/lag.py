@@ -10,7 +10,7 @@ from typing import Any, Final
 from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 
 from mnemolog.streams.kafka import connected_admin, connected_consumer
-from mnemolog.streams.kafka.admin import describe_topics, partition_counts
+from mnemolog.streams.kafka.admin import partition_counts
 from mnemolog.streams.kafka.readers import committed_offsets
 from mnemolog.streams.kafka.topics import CHAIN_PROTOCOL, CHAINED_BEHIND, TOPICS, group_id, topic_name
 
@@ -29,21 +29,38 @@ class StageLag:
 
 async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
     """The lag of every stage in the order of a turn's way. Raises aiokafka's errors where no broker answers."""
-    topics = await describe_topics(bootstrap, prefix=prefix)
     found = []
-    async with connected_admin(bootstrap) as admin:
+    async with connected_consumer(bootstrap) as consumer, connected_admin(bootstrap) as admin:
         chained = await chaining_workers(admin, prefix)
-        for state in topics:
-            for stage in state.topic.consumers:
-                group = group_id(stage, prefix)
-                workers = await group_members(admin, group) + (chained if stage in CHAINED_BEHIND else 0)
-                places = [TopicPartition(state.name, number) for number in state.end_offsets]
-                done = await committed_offsets(admin, group, places)
-                lag = sum(  # records that retention has deleted wait for nobody
-                    max(0, state.end_offsets[place.partition] - max(offset, state.start_offsets[place.partition]))
-                    for place, offset in done.items()
-                )
-                found.append(StageLag(stage=stage, workers=workers, lag=lag))
+        for stage, unread in (await unread_offsets(admin, consumer, prefix)).items():
+            members = await group_members(admin, group_id(stage, prefix))
+            workers = members + (chained if stage in CHAINED_BEHIND else 0)
+            found.append(StageLag(stage=stage, workers=workers, lag=sum(end - start for start, end in unread.values())))
+    return found
+
+
+async def unread_offsets(
+    admin: Any, consumer: Any, prefix: str
+) -> Mapping[str, Mapping[TopicPartition, tuple[int, int]]]:
+    """By stage and partition of its topic, the offset of the oldest record that waits for it and the end of the log.
+
+    Both are the same where none waits. What retention has deleted waits for nobody.
+    """
+    counts = await partition_counts(admin)
+    places = {
+        stage: [TopicPartition(name, partition) for partition in range(counts.get(name, 0))]
+        for topic in TOPICS
+        for stage in topic.consumers
+        for name in [topic_name(topic, prefix)]
+    }
+    every = sorted({place for of_stage in places.values() for place in of_stage})
+    starts, ends = await consumer.beginning_offsets(every), await consumer.end_offsets(every)
+    found = {}
+    for stage, of_stage in places.items():
+        committed = await committed_offsets(admin, group_id(stage, prefix), of_stage)
+        found[stage] = {
+            place: (min(max(offset, starts[place]), ends[place]), ends[place]) for place, offset in committed.items()
+        }
     return found
 
 
@@ -85,68 +102,45 @@ class BacklogReader:
         self._times: dict[tuple[str, TopicPartition], tuple[int, datetime]] = {}
         self._connections = AsyncExitStack()
         self._clients: tuple[Any, Any] | None = None
-        self.fetched = 0
-        """How many records have been fetched so far."""
+        self.fetched = 0  # records, so far
 
     async def read(self) -> list[PartitionBacklog]:
         """The backlog of every stage and partition.
 
         Raises aiokafka's errors while Kafka is unavailable, and `TimeoutError` where it does not answer in time.
         """
+        found = []
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                return await self._read(*await self._connected())
+                if self._clients is None:  # they are kept: connecting takes most of the time of a reading
+                    connect = self._connections.enter_async_context
+                    admin = await connect(connected_admin(self._bootstrap))
+                    options = {"max_partition_fetch_bytes": FETCH_BYTES, "auto_offset_reset": "earliest"}
+                    self._clients = admin, await connect(connected_consumer(self._bootstrap, **options))
+                admin, consumer = self._clients
+                for stage, unread in (await unread_offsets(admin, consumer, self._prefix)).items():
+                    waiting = {place: start for place, (start, end) in unread.items() if start < end}
+                    await self._look_up(consumer, stage, waiting)
+                    for place, (start, end) in unread.items():
+                        oldest_at = self._times[stage, place][1] if place in waiting else None
+                        found.append(
+                            PartitionBacklog(
+                                stage=stage, partition=place.partition, records=end - start, oldest_at=oldest_at
+                            )
+                        )
         except BaseException:
             await self.close()
             raise
+        return found
 
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
         self._clients = None
         await self._connections.aclose()
 
-    async def _connected(self) -> tuple[Any, Any]:
-        """The admin client and the consumer, which are kept: connecting takes most of the time of a reading."""
-        if self._clients is None:
-            self._clients = (
-                await self._connections.enter_async_context(connected_admin(self._bootstrap)),
-                await self._connections.enter_async_context(
-                    connected_consumer(
-                        self._bootstrap, max_partition_fetch_bytes=FETCH_BYTES, auto_offset_reset="earliest"
-                    )
-                ),
-            )
-        return self._clients
-
-    async def _read(self, admin: Any, consumer: Any) -> list[PartitionBacklog]:
-        counts = await partition_counts(admin)
-        places = {
-            stage: [TopicPartition(name, partition) for partition in range(counts.get(name, 0))]
-            for topic in TOPICS
-            for stage in topic.consumers
-            for name in [topic_name(topic, self._prefix)]
-        }
-        every = sorted({place for of_stage in places.values() for place in of_stage})
-        starts, ends = await consumer.beginning_offsets(every), await consumer.end_offsets(every)
-        found = []
-        for stage, of_stage in places.items():
-            committed = await committed_offsets(admin, group_id(stage, self._prefix), of_stage)
-            # What retention has deleted waits for nobody.
-            unread = {place: max(offset, starts[place]) for place, offset in committed.items()}
-            await self._look_up(consumer, stage, {place: at for place, at in unread.items() if at < ends[place]})
-            for place, offset in unread.items():
-                records = max(0, ends[place] - offset)
-                _, oldest_at = self._times.get((stage, place), (0, None)) if records else (0, None)
-                found.append(
-                    PartitionBacklog(stage=stage, partition=place.partition, records=records, oldest_at=oldest_at)
-                )
-        return found
-
-    async def _look_up(self, consumer: Any, stage: str, unread: Mapping[TopicPartition, int]) -> None:
-        """Learn the times of these records, of which one stands at or after each of the offsets."""
-        wanted = {
-            place: offset for place, offset in unread.items() if self._times.get((stage, place), (-1,))[0] != offset
-        }
+    async def _look_up(self, consumer: Any, stage: str, waiting: Mapping[TopicPartition, int]) -> None:
+        """Learn the times of the oldest waiting records, as far as the stage has committed since."""
+        wanted = {place: at for place, at in waiting.items() if self._times.get((stage, place), (-1,))[0] != at}
         if not wanted:
             return
         consumer.assign(list(wanted))

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -22,7 +22,7 @@ from mnemolog.projections.errors import LogGapError, LogUnreadableError
 from mnemolog.projections.rebuild.replay import LogOpener
 from mnemolog.projections.write.projector import LogRecord
 from mnemolog.streams.errors import LogTruncated
-from mnemolog.streams.kafka import connected_admin, finish
+from mnemolog.streams.kafka import connected_admin, connected_consumer, finish
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
 
@@ -140,29 +140,28 @@ class KafkaLogReader:
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
         connecting, self._connecting = self._connecting, None
-        if connecting is None:
-            return
-        if not connecting.done():
+        if connecting is not None:
             connecting.cancel()
-        consumer: Any = (await asyncio.gather(connecting, return_exceptions=True))[0]
-        if not isinstance(consumer, BaseException):
-            await finish(consumer.stop())
+            consumer: Any = (await asyncio.gather(connecting, return_exceptions=True))[0]
+            if not isinstance(consumer, BaseException):
+                await finish(consumer.stop())
 
     async def _connected_consumer(self) -> Any:
         """The consumer of all callers. They share one attempt to connect, so that its timeout is nobody's twice."""
         attempt = self._connecting
         if attempt is None or (attempt.done() and (attempt.cancelled() or attempt.exception() is not None)):
-            attempt = self._connecting = asyncio.ensure_future(self._connect())
-        return await asyncio.shield(attempt)
 
-    async def _connect(self) -> Any:
-        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
-        try:
-            await self._retry_until_timeout(consumer.start)
-        except BaseException:
-            await finish(consumer.stop())
-            raise
-        return consumer
+            async def connect() -> Any:
+                consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
+                try:
+                    await self._retry_until_timeout(consumer.start)
+                except BaseException:
+                    await finish(consumer.stop())
+                    raise
+                return consumer
+
+            attempt = self._connecting = asyncio.ensure_future(connect())
+        return await asyncio.shield(attempt)
 
     async def _retry_until_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
         """Try again while Kafka is unavailable, until the timeout."""
@@ -187,7 +186,6 @@ class KafkaLogReader:
 
 @asynccontextmanager
 async def open_kafka_log(bootstrap: str, *, prefix: str = "") -> AsyncIterator[KafkaLogReader]:
-    """A reader that is closed at the end."""
     reader = KafkaLogReader(bootstrap, prefix=prefix)
     try:
         yield reader
@@ -201,6 +199,7 @@ class KafkaRereader:
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._delay = growing_delay(0.2, 5.0)
+        self._connections = AsyncExitStack()
         self._consumers: dict[Partition, Any] = {}
         self._locks: dict[Partition, asyncio.Lock] = {}
 
@@ -210,53 +209,43 @@ class KafkaRereader:
         Records that retention has deleted are left out. Raises `LogTruncated` where the log now ends before `stop`.
         """
 
+        async def read() -> tuple[Sequence[KafkaRecord], int]:
+            place = TopicPartition(*partition)
+            if partition not in self._consumers:
+                options = {"auto_offset_reset": "earliest", "max_partition_fetch_bytes": REREAD_BYTES}
+                consumer = await self._connections.enter_async_context(connected_consumer(self._bootstrap, **options))
+                consumer.assign([place])
+                consumer.seek(place, 0)
+                self._consumers[partition] = consumer
+            consumer = self._consumers[partition]
+            if await consumer.position(place) != start:
+                consumer.seek(place, start)
+            while True:
+                found = await consumer.getmany(place, timeout_ms=POLL_MILLISECONDS, max_records=REREAD_RECORDS)
+                records = [
+                    KafkaRecord.of_message(message, timestamp=message.timestamp / 1000)
+                    for message in found.get(place, ())
+                    if message.offset < stop
+                ]
+                next_offset = await consumer.position(place)
+                if records or next_offset >= stop:
+                    return records, min(next_offset, stop)
+                end = (await consumer.end_offsets([place]))[place]
+                if end < stop:
+                    raise LogTruncated(
+                        f"partition {place.partition} of {place.topic} ends at offset {end}, and records up to {stop} "
+                        "were delivered: the broker has lost them; the stage starts again where its group stands"
+                    )
+
         def on_retry(failures: int, error: BaseException) -> None:
             log.warning("reread_retried", topic=partition[0], failures=failures, error=repr(error))
 
         async with self._locks.setdefault(partition, asyncio.Lock()):
             return await retry_while(
-                lambda error: isinstance(error, KafkaError),
-                lambda: self._read(partition, start, stop),
-                delay=self._delay,
-                on_retry=on_retry,
+                lambda error: isinstance(error, KafkaError), read, delay=self._delay, on_retry=on_retry
             )
 
     async def close(self) -> None:
         """Disconnect; a later call connects again."""
-        consumers, self._consumers = list(self._consumers.values()), {}
-        for consumer in consumers:
-            await finish(consumer.stop())
-
-    async def _read(self, partition: Partition, start: int, stop: int) -> tuple[Sequence[KafkaRecord], int]:
-        place = TopicPartition(*partition)
-        consumer = await self._connected_consumer(partition, place)
-        if await consumer.position(place) != start:
-            consumer.seek(place, start)
-        while True:
-            found = await consumer.getmany(place, timeout_ms=POLL_MILLISECONDS, max_records=REREAD_RECORDS)
-            records = [
-                KafkaRecord.of_message(message, timestamp=message.timestamp / 1000)
-                for message in found.get(place, ())
-                if message.offset < stop
-            ]
-            next_offset = await consumer.position(place)
-            if records or next_offset >= stop:
-                return records, min(next_offset, stop)
-            end = (await consumer.end_offsets([place]))[place]
-            if end < stop:
-                raise LogTruncated(*partition, expected=stop, end=end)
-
-    async def _connected_consumer(self, partition: Partition, place: Any) -> Any:
-        if partition not in self._consumers:
-            consumer = AIOKafkaConsumer(
-                bootstrap_servers=self._bootstrap, auto_offset_reset="earliest", max_partition_fetch_bytes=REREAD_BYTES
-            )
-            try:
-                await consumer.start()
-            except BaseException:
-                await finish(consumer.stop())
-                raise
-            consumer.assign([place])
-            consumer.seek(place, 0)
-            self._consumers[partition] = consumer
-        return self._consumers[partition]
+        connections, self._connections, self._consumers = self._connections, AsyncExitStack(), {}
+        await connections.aclose()

@@ -89,9 +89,6 @@ class SeenOrigins:
         self._origins.move_to_end(origin)
         return True
 
-    def __len__(self) -> int:
-        return len(self._origins)
-
     def add(self, origin: str) -> None:
         self._origins[origin] = None
         self._origins.move_to_end(origin)

@@ -62,7 +62,12 @@ class Sender:
         Blocks while the broker is unavailable. Raises `RecordTooLarge` (dead-letter the origin) and
         `ProducerDead` (crash the stage). A retry can write the record twice; consumers drop repeats.
         """
-        self._check_size(topic, key, value, headers)
+        in_headers = sum(len(name) + len(content) for name, content in headers)
+        size = len(key or b"") + len(value or b"") + in_headers + OVERHEAD_BYTES
+        if size > (limit := self._limits.get(topic, size)):
+            raise RecordTooLarge(
+                f"a record of {size} bytes does not fit into {topic}, which takes {limit}: dead-letter its origin"
+            )
 
         async def send_once() -> RecordMetadata:
             return await (await self._enqueue(topic, key=key, value=value, headers=list(headers)))
@@ -82,12 +87,3 @@ class Sender:
             raise ProducerDead(f"sending to {topic} failed permanently: start the stage again ({error!r})") from error
         metrics.RECORDS_SENT.labels(topic=topic).inc()
         return sent
-
-    def _check_size(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        in_headers = sum(len(name) + len(content) for name, content in headers)
-        size = len(key or b"") + len(value or b"") + in_headers + OVERHEAD_BYTES
-        limit = self._limits.get(topic, size)
-        if size > limit:
-            raise RecordTooLarge(
-                f"a record of {size} bytes does not fit into {topic}, which takes {limit}: dead-letter its origin"
-            )

@@ -99,7 +99,6 @@ TOPICS: Final = (CONVERSATION_TURNS, EXTRACTED_FACTS, EMBEDDED_FACTS, MATCHED_FA
 
 
 def group_id(stage: str, prefix: str = "") -> str:
-    """Name a stage's consumer group."""
     return f"{prefix}mnemolog-{stage}"
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.streams.errors import OffsetRegression
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
@@ -168,8 +168,10 @@ class PartitionProgress:
         self._newest_started = max(self._newest_started, entry.record.offset)
 
     def finish(self, entries: Iterable[WindowEntry]) -> None:
+        """Count the entries of this partition, among others, as finished."""
         for entry in entries:
-            del self._unfinished[entry.record.offset]
+            if self._unfinished.get(entry.record.offset) is entry:
+                del self._unfinished[entry.record.offset]
         self.advance()
 
     def overflow(self, overflow: Overflow) -> None:
@@ -259,12 +261,13 @@ class Window:
         """
         self.fail = fail
         async for delivery in deliveries:
-            while self._is_full(delivery.record) and delivery.epoch == self.epoch:
+            record = delivery.record
+            while delivery.epoch == self.epoch and self._pending >= self.max_pending and not self._overflows(record):
                 self._stop_lingering()
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
             if delivery.epoch == self.epoch and self._horizon is None:
-                await self._admit(delivery.record, delivery.log_end)
+                await self._admit(record, delivery.log_end)
 
     async def drain(self, grace: float) -> DrainResult:
         """Finish the started records and those before them within `grace` seconds, cancel the rest, forget everything.
@@ -368,18 +371,16 @@ class Window:
     async def _linger(self, record: KafkaRecord, is_enough: Callable[[], bool], seconds: float) -> None:
         queue = self._queues.get(self._key_of(record))
         is_busy = self._horizon is not None or self._pending >= self.max_pending
-        if queue is None or is_busy or len(self._lingering) >= max(1, self.max_in_flight // LINGERING_PART):
-            return
-        if seconds <= 0 or is_enough():
+        places = max(1, self.max_in_flight // LINGERING_PART)
+        if queue is None or is_busy or seconds <= 0 or is_enough() or len(self._lingering) >= places:
             return
         arrival = self._lingering[queue] = asyncio.Event()
         try:
-            async with asyncio.timeout(seconds):
-                while self._lingering.get(queue) is arrival and not is_enough():
-                    arrival.clear()
-                    await arrival.wait()
-        except TimeoutError:
-            pass
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while self._lingering.get(queue) is arrival and not is_enough():
+                        arrival.clear()
+                        await arrival.wait()
         finally:
             if self._lingering.get(queue) is arrival:
                 del self._lingering[queue]
@@ -396,9 +397,6 @@ class Window:
         progress = self._partitions.setdefault(record.topic_partition, PartitionProgress(record.offset))
         self._keep(record, progress, self._clock(), finished)
         self._launch()
-
-    def _is_full(self, record: KafkaRecord) -> bool:
-        return self._pending >= self.max_pending and not self._overflows(record)
 
     def _overflows(self, record: KafkaRecord) -> bool:
         """Whether this record has to be read again, because its key has too many before it in memory."""
@@ -511,11 +509,8 @@ class Window:
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
         self._pending -= len(entries)
-        by_partition: dict[Partition, list[WindowEntry]] = {}
-        for entry in entries:
-            by_partition.setdefault(entry.record.topic_partition, []).append(entry)
-        for partition, finished in by_partition.items():
-            self._partitions[partition].finish(finished)
+        for partition in {entry.record.topic_partition for entry in entries}:
+            self._partitions[partition].finish(entries)
         self._has_capacity.set()
         for entry in entries:
             entry.finished()
@@ -585,17 +580,14 @@ class KeyedWindow(Window):
         *,
         max_in_flight: int = 256,
         max_pending: int = 1024,
-        reread: Reread | None = None,
-        next_window: Window | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        **more: Any,
     ) -> None:
+        """`more` are `reread`, `next_window` and `clock`, as for a window of batches."""
         super().__init__(
             lambda records: process(records[0]),
             key_of=lambda record: record.topic_partition if record.key is None else record.key,
             max_records=1,
             max_in_flight=max_in_flight,
             max_pending=max_pending,
-            reread=reread,
-            next_window=next_window,
-            clock=clock,
+            **more,
         )

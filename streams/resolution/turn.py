@@ -180,14 +180,15 @@ class PreparedTurn:
         """The turn, classified again with the entities that its names mean by the model's answers."""
         turn = with_subject_relations(self.turn, found, self.ended_subjects)
         told, _ = split_later_ends(turn, self.context.rules)
-        return replace(self, turn=turn, classifications=_classified(told, self.context))
+        return replace(self, turn=turn, classifications=_classified(told, self.context, found, self.ended_subjects))
 
     def judged(self, judgement: Judgement) -> Judgement:
         """The judgement with the subjects of today: an answered name says whom the statement is about."""
         place, answer, known = judgement.question.place, judgement.answer, judgement.question.known
         if place is None or isinstance(answer, NoDecision):
             return judgement
-        relations = {one.fact_id: one.subject_relation for one in self.turn.facts[place].candidates}
+        compared = (*self.turn.facts[place].candidates, *self.classifications[place].matched.candidates)
+        relations = {one.fact_id: one.subject_relation for one in compared}
         targets = tuple(
             target.model_copy(update={"subject_relation": relations.get(known.fact_id if known else target.fact_id)})
             for target in answer.targets
@@ -267,7 +268,7 @@ class TurnDecider:
         turn, told = (without_candidates(one, closed) for one in (turn, told))
         open_cases = await cases_of_one_entity(context.pending_cases, self.lookups.subjects_of)
         context = replace(context, pending_cases=open_cases)
-        classifications = _classified(told, context)
+        classifications = _classified(told, context, named, ended_subjects)
         retries: Sequence[Question] = ()
         if turn_rules.uses_llm:
             retries, context = await self._with_statements(conflicts_to_retry(told.facts, turn_rules), context, at=now)
@@ -366,10 +367,15 @@ def questions_of(
     return *conflicts, *retries, *to_judge
 
 
-def _classified(told: MatchedFacts, context: DecisionContext) -> tuple[Classification, ...]:
-    """The classification of each fact of a turn, which takes no model."""
+def _classified(
+    told: MatchedFacts, context: DecisionContext, named: TurnEntities | None, others: Sequence[KnownEntity]
+) -> tuple[Classification, ...]:
+    """The classification of each fact of a turn, which takes no model; `others` as of `with_subject_relations`."""
     rules = context.rules
+    if rules.uses_llm and len(told.facts) > 1:
+        told = told.model_copy(update={"facts": with_earlier_facts(told, rules)})
+        told = with_subject_relations(told, named, others) if named else told
     return tuple(
         classify_late(matched, statement_context(matched, context), rules) or classify(matched, rules)
-        for matched in (with_earlier_facts(told, rules) if rules.uses_llm else told.facts)
+        for matched in told.facts
     )

@@ -3,16 +3,12 @@
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import cached_property
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from mnemolog.projections.database import Pool
 from mnemolog.projections.stores.entities import EntityStore
-from mnemolog.projections.stores.facts import (
-    CandidateFinder,
-    FactStore,
-)
-from mnemolog.projections.stores.turns import Journal, LimitReservations, PolicyStore, ReplyStore
-from mnemolog.schemas.command import Command
+from mnemolog.projections.stores.facts import FactStore
+from mnemolog.projections.stores.turns import Journal, LimitReservations, ReplyStore
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Overrides
@@ -26,19 +22,20 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.llm import ports
 from mnemolog.streams.llm.background import TIE_HEADS
-from mnemolog.streams.llm.ports import SourceChatModel, SourceEmbedder
 from mnemolog.streams.resolution.limits import LimitEnforcer
 from mnemolog.streams.resolution.turn import LlmDecider, TurnDecider
 from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
-from mnemolog.streams.runtime.effective_settings import EffectiveSettings
-from mnemolog.streams.settings import StreamsSettings, asks_about_names
-from mnemolog.streams.stages.background import BackgroundReader, RecentTurns
+from mnemolog.streams.runtime.models import StageModels
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.background import BackgroundReader
+from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.extract import ExtractStage, parse_source
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, StageInput, WaitUntilProjected, ended_envelope
 from mnemolog.streams.stages.promote import Promoter
 from mnemolog.streams.stages.resolve import CommandParts, ResolveStage, TurnParts
+from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
 from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 from mnemolog.streams.text.differences import USER_WORDS
 
@@ -48,41 +45,25 @@ I = TypeVar("I", bound=StageInput)  # noqa: E741 -- the usual name of an input
 E = TypeVar("E", bound=Envelope)
 
 
-class Models(Protocol):
-    """The chat models that extract and resolve, and the embedder."""
-
-    @property
-    def chat(self) -> SourceChatModel: ...
-    @property
-    def resolver(self) -> SourceChatModel: ...
-    @property
-    def embedder(self) -> SourceEmbedder: ...
-
-
-async def _is_projected(_owner: str, _partition: int) -> None:
-    """Every earlier commit is projected already."""
-
-
-async def _publish_nothing(_command: Command) -> None:
-    """For a resolver whose commits are shown and not sent."""
+async def do_nothing(*_: object) -> None:
+    """For a resolver before which every commit is projected, or whose commits are shown and not sent."""
 
 
 class DecisionStages:
     """`extract`, `embed`, `match` and `resolve` over one pool; each is built when it is first asked for.
 
-    Without `reserves` no reservation is written for limits. `finder` may have a pool of its own; `replies` keep what
-    extractions were shown.
+    Without `reserves` no reservation is written for limits. What compares vectors may have a pool of its own,
+    `matching`; `replies` keep what extractions were shown.
     """
 
     def __init__(
         self,
         pool: Pool,
-        models: Models,
+        models: StageModels,
         settings: StreamsSettings,
         *,
         clock: Callable[[], datetime],
-        finder: CandidateFinder | None = None,
-        policies: PolicyStore | None = None,
+        matching: Pool | None = None,
         replies: ports.ReplyStore | None = None,
         reserves: bool = True,
     ) -> None:
@@ -90,15 +71,15 @@ class DecisionStages:
         self._models = models
         self._settings = settings
         self._clock = clock
-        self._finder = finder or CandidateFinder(pool, limit=settings.candidates, user_words=USER_WORDS)
-        self._effective = EffectiveSettings(settings, policies or PolicyStore(pool))
+        self._finder = SharedCandidateFinder(matching or pool, limit=settings.candidates)
+        self._policies = SharedPolicies(pool)
+        self._effective = EffectiveSettings(settings, self._policies)
         self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
         self._backgrounds = BackgroundReader(
             Journal(pool),
             FactStore(pool, user_words=USER_WORDS),
             EntityStore(pool, ties=TIE_HEADS),
             replies or ReplyStore(pool),
-            RecentTurns(),
         )
 
     @cached_property
@@ -123,7 +104,7 @@ class DecisionStages:
         return MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
 
     def build_resolver(
-        self, wait_until_projected: WaitUntilProjected = _is_projected, publish: PublishCommand = _publish_nothing
+        self, wait_until_projected: WaitUntilProjected = do_nothing, publish: PublishCommand = do_nothing
     ) -> ResolveStage:
         """The resolver, which waits for earlier commits before it decides, and publishes what follows from one."""
         pool, embedding_model = self._pool, self._models.embedder.model
@@ -138,7 +119,7 @@ class DecisionStages:
                 decider=decider,
                 linker=linker,
                 candidates=EntityCandidates(self._finder),
-                asks_about_names=asks_about_names(self._settings),
+                asks_about_names=self._settings.ask_about_names and self._settings.provider != "offline",
             ),
             commands=CommandParts(
                 handle=CommandHandler(
@@ -154,7 +135,7 @@ class DecisionStages:
                     turn_decider=decider,
                     max_commit_bytes=MAX_COMMIT_BYTES // 2,
                 ),
-                summarise=EntitySummariser(entities, entities, self._models.chat, self._limits.precheck),
+                summarise=EntitySummariser(entities, self._models.chat, self._limits.precheck),
                 publish=publish,
                 due_summaries=DueSummaries(entities, publish),
             ),
@@ -168,8 +149,8 @@ class DecisionStages:
         )
 
     async def close(self) -> None:
-        """Give up the reads that are under way."""
-        await self._backgrounds.close()
+        for part in (self._backgrounds, self._finder, self._policies):
+            await part.close()
 
     async def forget_replies(self, stage_input: StageInput) -> None:
         """Forget what models replied for a source, so that they are asked anew."""

@@ -22,8 +22,6 @@ from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.settings import StreamsSettings
 
-APPLICATION_NAME: Final = "mnemolog-dry-run"
-POOL_SIZE: Final = 2
 REPORT_SECONDS: Final = 3.0
 """A call to a model usually takes less; who waits for longer is told what for."""
 
@@ -57,8 +55,8 @@ class DryRun:
         self._pool = open_pool(
             make_conninfo(url, options=options),
             min_size=0,
-            max_size=POOL_SIZE,
-            application_name=APPLICATION_NAME,
+            max_size=2,
+            application_name="mnemolog-dry-run",
             statement_timeout=settings.postgres_statement_timeout,
         )
         replies = NullReplyStore()
@@ -98,18 +96,19 @@ class DryRun:
             timestamp=self._clock().timestamp(),
         )
         self._last_failure = ""
-        reporting = asyncio.create_task(self._report(on_wait))
+
+        async def report() -> None:
+            said = ""
+            while on_wait is not None:
+                await asyncio.sleep(REPORT_SECONDS)
+                if (words := self.waits_for) != said:
+                    on_wait(words)
+                    said = words
+
+        reporting = asyncio.create_task(report())
         try:
             return await self._stages.decide(record)
         finally:
             reporting.cancel()
             with suppress(asyncio.CancelledError):
                 await reporting
-
-    async def _report(self, on_wait: Callable[[str], None] | None) -> None:
-        said = ""
-        while on_wait is not None:
-            await asyncio.sleep(REPORT_SECONDS)
-            if (words := self.waits_for) != said:
-                on_wait(words)
-                said = words

@@ -20,6 +20,7 @@ from mnemolog.streams.errors import LogNotRestored, WorkersRunning
 from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka.lag import group_members
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, TOPICS, group_id, topic_name
+from mnemolog.streams.settings import StreamsSettings
 
 BATCH: Final = 200
 MAX_REQUEST_BYTES: Final = 2 * 1024 * 1024
@@ -54,7 +55,10 @@ async def refuse_running_workers(bootstrap: str, *, prefix: str = "") -> None:
     async with connected_admin(bootstrap) as admin:
         running = [stage for stage in stages if await group_members(admin, group_id(stage, prefix))]
     if running:
-        raise WorkersRunning(running)
+        raise WorkersRunning(
+            f"workers still run {', '.join(running)}: stop them all, then start this command again. Kafka lists one "
+            "that was killed until its session ends (MNEMOLOG_SESSION_TIMEOUT)"
+        )
 
 
 async def find_losses(log: LogSource, tables: LogSource) -> list[PartitionLoss]:
@@ -76,8 +80,7 @@ async def find_losses(log: LogSource, tables: LogSource) -> list[PartitionLoss]:
 
 
 async def append_lost_commits(
-    producer: AIOKafkaProducer,
-    topic: str,
+    settings: StreamsSettings,
     losses: list[PartitionLoss],
     log: LogSource,
     tables: LogSource,
@@ -86,16 +89,41 @@ async def append_lost_commits(
 ) -> None:
     """Append what `find_losses` found, in the order of the log, and compare again.
 
-    `producer` has to be idempotent. Interrupted, it can be called again with new losses. Raises `LogNotRestored`
-    where something else was written meanwhile, or the log is still not what the tables hold.
+    `on_appended` gets the number of records that are appended so far. Interrupted, it can be called again with new
+    losses. Raises `LogNotRestored` where something else was written meanwhile, or the log is still not what the tables
+    hold.
     """
-    for loss in losses:
-        written = 0
-        async for batch in _batches(_missing_records(loss, log, tables)):
-            await _append(producer, topic, loss, written, batch)
-            written += len(batch)
-            on_appended(len(batch))
-        await _verify(loss, log, tables)
+    producer = AIOKafkaProducer(
+        bootstrap_servers=settings.kafka or "",
+        enable_idempotence=True,  # keeps the order of what it sends
+        compression_type=None if settings.compression == "none" else settings.compression,
+        max_request_size=MAX_REQUEST_BYTES,
+    )
+    topic, appended = topic_name(MEMORY_EVENTS, settings.topic_prefix), 0
+    try:
+        await producer.start()
+        for loss in losses:
+            next_offset, records = loss.log_end, _missing_records(loss, log, tables)
+            while True:
+                sent: list[Any] = []
+                while len(sent) < BATCH and (record := await anext(records, None)) is not None:
+                    commit = parse_commit(record.value)  # what is no commit was written by others, without a trace
+                    key = commit.key if isinstance(commit, Commit) else None
+                    sent.append(await producer.send(topic, key=key, value=record.value, partition=loss.partition))
+                if not sent:
+                    break
+                for place in await asyncio.gather(*sent):
+                    if place.offset != next_offset:
+                        raise LogNotRestored(
+                            f"partition {loss.partition} of {topic} gave offset {place.offset} where {next_offset} was "
+                            "next: something else writes to it. Stop all workers, then start this command again"
+                        )
+                    next_offset += 1
+                appended += len(sent)
+                on_appended(appended)
+            await _verify(loss, log, tables)
+    finally:
+        await producer.stop()
 
 
 async def _first_difference(log: LogSource, tables: LogSource, partition: int, stop: int) -> int | None:
@@ -119,33 +147,6 @@ async def _digests(log: LogSource, partition: int, start: int, stop: int) -> fro
     return frozenset([hashlib.sha256(record.value).digest() async for record in log.read(partition, start, stop)])
 
 
-async def _batches(records: AsyncIterator[LogRecord]) -> AsyncIterator[list[LogRecord]]:
-    batch: list[LogRecord] = []
-    async for record in records:
-        batch.append(record)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-async def _append(
-    producer: AIOKafkaProducer, topic: str, loss: PartitionLoss, written: int, batch: list[LogRecord]
-) -> None:
-    sent = []
-    for record in batch:
-        commit = parse_commit(record.value)  # records that are no commits were written by others, without a trace
-        key = commit.key if isinstance(commit, Commit) else None
-        sent.append(await producer.send(topic, key=key, value=record.value, partition=loss.partition))
-    for number, place in enumerate(await asyncio.gather(*sent), start=loss.log_end + written):
-        if place.offset != number:
-            raise LogNotRestored(
-                f"partition {loss.partition} of {topic} gave offset {place.offset} where {number} was next: something "
-                "else writes to it. Stop all workers, then start this command again"
-            )
-
-
 async def _verify(loss: PartitionLoss, log: LogSource, tables: LogSource) -> None:
     end = await log.end_offset(loss.partition)
     if loss.same_offsets:
@@ -157,17 +158,3 @@ async def _verify(loss: PartitionLoss, log: LogSource, tables: LogSource) -> Non
         raise LogNotRestored(
             f"partition {loss.partition} of memory_events still differs from the tables: start this command again"
         )
-
-
-def restoring_producer(bootstrap: str, *, compression: str | None) -> Any:
-    """A producer that keeps the order of what it sends."""
-    return AIOKafkaProducer(
-        bootstrap_servers=bootstrap,
-        enable_idempotence=True,
-        compression_type=compression,
-        max_request_size=MAX_REQUEST_BYTES,
-    )
-
-
-def log_topic(prefix: str) -> str:
-    return topic_name(MEMORY_EVENTS, prefix)

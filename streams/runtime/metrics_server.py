@@ -35,7 +35,8 @@ async def serve_metrics(host: str, port: int, health: Health) -> AsyncIterator[s
     """Serve while the context lasts; gives the base URL. Port 0 takes a free one.
 
     `/health` answers 200 when every stage takes part in its group, else 503, with all of `health` as JSON, and in
-    `paused` what does not go on at the moment: a restart would not end these waits, so they are no 503.
+    `paused` the models that fail for all, the stages that hold failures back, and Postgres, where they are waited for:
+    a restart would not end these waits, so they are no 503.
     Raises `StartRefused` where the address is taken.
     """
 
@@ -43,7 +44,15 @@ async def serve_metrics(host: str, port: int, health: Health) -> AsyncIterator[s
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def show_health(_: web.Request) -> web.Response:
-        state = asdict(health) | {"paused": paused_parts()}
+        gauges = {"model": MODEL_PAUSED, "stage": STAGE_HELD, "postgres": WAITING}
+        paused = [
+            " ".join([name, *sample.labels.values()])
+            for name, gauge in gauges.items()
+            for metric in gauge.collect()
+            for sample in metric.samples
+            if sample.value
+        ]
+        state = asdict(health) | {"paused": paused}
         return web.json_response(state, status=200 if health.ready else 503)
 
     application = web.Application()
@@ -63,15 +72,3 @@ async def serve_metrics(host: str, port: int, health: Health) -> AsyncIterator[s
         yield f"http://{host}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
-
-
-def paused_parts() -> list[str]:
-    """The models that fail for all, the stages that hold failures back, and Postgres, where they are waited for."""
-    gauges = {"model": MODEL_PAUSED, "stage": STAGE_HELD, "postgres": WAITING}
-    return [
-        " ".join([name, *sample.labels.values()])
-        for name, gauge in gauges.items()
-        for metric in gauge.collect()
-        for sample in metric.samples
-        if sample.value
-    ]

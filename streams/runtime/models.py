@@ -39,11 +39,9 @@ class StageModels:
 
     @cached_property
     def resolver(self) -> CachedChatModel:
-        """The model that resolves conflicts."""
         name = self._settings.resolve_model
-        if name is None or name == self._settings.chat_model:
-            return self.chat
-        return self._cached(self._settings.model_copy(update={"chat_model": name}))
+        is_other = name is not None and name != self._settings.chat_model
+        return self._cached(self._settings.model_copy(update={"chat_model": name})) if is_other else self.chat
 
     def _cached(self, settings: StreamsSettings) -> CachedChatModel:
         return CachedChatModel(build_chat_model(settings, self._watch), self._replies, settings.price_table)
@@ -61,7 +59,6 @@ class StageModels:
         )
 
     async def close(self) -> None:
-        """Close what was built."""
         built = {id(model): model for name in ("chat", "resolver", "embedder") if (model := self.__dict__.get(name))}
         for model in built.values():
             await model.close()

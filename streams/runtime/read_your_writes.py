@@ -28,47 +28,41 @@ _NOTIFY: Final = "SELECT pg_notify(%s, %s)"
 log = get_logger(__name__)
 
 
+@dataclass(slots=True)
 class ProjectionNotices:
     """Calls `on_notice` at each announcement of a projector. Notices are hints: a lost one costs time, nothing else.
 
     Where notices cannot be heard, that is logged once, and tried again after each `round_seconds`.
     """
 
-    def __init__(
-        self,
-        postgres: str,
-        on_notice: Callable[[], None],
-        *,
-        proof_seconds: float = PROOF_SECONDS,
-        round_seconds: float = ROUND_SECONDS,
-    ) -> None:
-        self._postgres = postgres
-        self._on_notice = on_notice
-        self._proof_seconds = proof_seconds
-        self._round_seconds = round_seconds
-        self._is_deaf = False
+    postgres: str
+    on_notice: Callable[[], None]
+    proof_seconds: float = PROOF_SECONDS
+    round_seconds: float = ROUND_SECONDS
+    _is_deaf: bool = field(default=False, init=False)
 
     async def listen(self) -> None:
         """Listen for `round_seconds`, or wait so long where nothing can be heard.
 
         Raises `psycopg.OperationalError` when the connection is lost.
         """
-        async with await self._connect("mnemolog-notices") as connection:
+        settings = connection_settings(self.postgres, application_name="mnemolog-notices")
+        async with await AsyncConnection.connect(self.postgres, autocommit=True, **settings) as connection:
             fault = await self._fault(connection)
             if fault is None:
                 self._is_deaf = False
-                self._on_notice()  # what was announced before went unheard
+                self.on_notice()  # what was announced before went unheard
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(self._round_seconds):
+                    async with asyncio.timeout(self.round_seconds):
                         while True:
                             await _wait_for_data(connection)
                             async for _ in connection.notifies(timeout=READ_SECONDS, stop_after=1):
-                                self._on_notice()
+                                self.on_notice()
                 return
         if not self._is_deaf:
             self._is_deaf = True
             log.warning("projection_notices_unheard", error=fault, instead="offsets are read with growing pauses")
-        await asyncio.sleep(self._round_seconds)
+        await asyncio.sleep(self.round_seconds)
 
     async def _fault(self, connection: AsyncConnection[Any]) -> str | None:
         """Why this connection hears nothing; None where it hears what another one announces.
@@ -77,20 +71,17 @@ class ProjectionNotices:
         """
         try:
             await connection.execute(_LISTEN)
-            async with await self._connect("mnemolog-notices-proof") as other:
+            settings = connection_settings(self.postgres, application_name="mnemolog-notices-proof")
+            async with await AsyncConnection.connect(self.postgres, autocommit=True, **settings) as other:
                 await other.execute(_NOTIFY, (NOTICE_CHANNEL, _PROOF))
         except OperationalError:
             raise
         except Error as error:
             return str(error).strip()
-        async for notice in connection.notifies(timeout=self._proof_seconds):
+        async for notice in connection.notifies(timeout=self.proof_seconds):
             if notice.payload == _PROOF:
                 return None
-        return f"LISTEN works and nothing arrives within {self._proof_seconds:g} s, as behind a pooler of transactions"
-
-    async def _connect(self, name: str) -> AsyncConnection[Any]:
-        settings = connection_settings(self._postgres, application_name=name)
-        return await AsyncConnection.connect(self._postgres, autocommit=True, **settings)
+        return f"LISTEN works and nothing arrives within {self.proof_seconds:g} s, as behind a pooler of transactions"
 
 
 async def _wait_for_data(connection: AsyncConnection[Any]) -> None:
@@ -118,15 +109,6 @@ MAX_PAUSE_SECONDS: Final = 0.25
 """So late a decision can be where no projector could tell that it has written."""
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    """A decision that waits for a partition to be projected up to an offset."""
-
-    partition: int
-    offset: int
-    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-
 class Watermark:
     """Waits until partitions are projected up to an offset.
 
@@ -149,19 +131,19 @@ class Watermark:
         self._awake = asyncio.Event()
         self._delay = growing_delay(max(2 * interval, MIN_DELAY_SECONDS), MAX_DELAY_SECONDS)
         self._sleep = sleep
-        self._waiting: list[_Waiter] = []
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []  # partition, offset, what wakes the waiter
         self._poller: asyncio.Task[None] | None = None
 
     async def wait_for_offset(self, partition: int, offset: int) -> None:
         """Return when the projection's next offset of `partition` is at least `offset`."""
         if offset <= 0:
             return
-        waiter = _Waiter(partition, offset)
-        self._waiting.append(waiter)
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((partition, offset, reached))
         self.wake()
         if self._poller is None or self._poller.done():
             self._poller = asyncio.create_task(self._poll())
-        await waiter.done
+        await reached
 
     def wake(self) -> None:
         """Read now: a projector has written."""
@@ -171,8 +153,8 @@ class Watermark:
         """Stop polling and cancel whoever still waits."""
         if self._poller is not None:
             await cancel_all([self._poller])
-        for waiter in self._waiting:
-            waiter.done.cancel()
+        for _, _, reached in self._waiting:
+            reached.cancel()
         self._waiting.clear()
 
     async def _poll(self) -> None:
@@ -187,8 +169,10 @@ class Watermark:
                 log.warning("projected_offsets_unavailable", failures=failures, error=repr(error))
             else:
                 failures = 0
-                waiting, newer = self._waiting[:asked], self._waiting[asked:]
-                self._waiting = [waiter for waiter in waiting if not _answer(waiter, offsets)] + newer
+                for partition, offset, reached in self._waiting[:asked]:
+                    if not reached.done() and offsets.get(partition, 0) >= offset:
+                        reached.set_result(None)
+                self._waiting = [waiter for waiter in self._waiting if not waiter[2].done()]
             if self._waiting and failures:
                 await self._sleep(self._delay(failures))
             elif self._waiting:
@@ -197,13 +181,6 @@ class Watermark:
                     async with asyncio.timeout(self._pause(pauses)):
                         await self._awake.wait()
                         pauses = 0
-
-
-def _answer(waiter: _Waiter, offsets: Mapping[int, int]) -> bool:
-    """Whether this waiter need not wait any longer."""
-    if not waiter.done.done() and offsets.get(waiter.partition, 0) >= waiter.offset:
-        waiter.done.set_result(None)
-    return waiter.done.done()
 
 
 class ReadYourWrites:
@@ -232,8 +209,16 @@ class ReadYourWrites:
 
     async def wait_until_projected(self, owner: str, partition: int) -> None:
         """Wait until the projection of `partition` holds everything that was committed for `owner`."""
-        end = await asyncio.shield(self._log_end(partition))
-        await asyncio.shield(self._latest_check(partition))
+        period = self._period()
+        asked, task = self._ends.get(partition, (None, None))
+        if task is None or asked != period or _has_failed(task):
+            task = self._ask_for_end(partition)
+            self._ends[partition] = (period, task)  # asked once for all who wait
+        end = await asyncio.shield(task)
+        asked_at, check = self._checks[partition]
+        if _has_failed(check) or (check.done() and self._clock() - asked_at > RECHECK_SECONDS):
+            check = self._ask_for_end(partition)
+        await asyncio.shield(check)
         place, committed = self._committed.get(owner, (partition, 0))
         if place != partition:
             await self._watermark.wait_for_offset(place, committed)
@@ -246,7 +231,7 @@ class ReadYourWrites:
         Raises `LogMismatch` where the log held that offset already when this period began: it has lost its end since.
         """
         _, asked = self._ends.get(partition, (0, None))
-        if asked is not None and not _is_open_or_failed(asked) and offset < asked.result():
+        if asked is not None and asked.done() and not _has_failed(asked) and offset < asked.result():
             raise LogMismatch(partition, offset)
         self._committed[owner] = (partition, offset + 1)
         if len(self._committed) > MAX_REMEMBERED_OWNERS:
@@ -255,23 +240,11 @@ class ReadYourWrites:
                 self._floors[place] = max(end, self._floors.get(place, 0))
             self._committed.clear()
 
-    def _log_end(self, partition: int) -> asyncio.Task[int]:
-        """The end of the partition's log in this period, asked once for all who wait."""
-        period = self._period()
-        asked, task = self._ends.get(partition, (None, None))
-        if task is None or asked != period or (task.done() and _is_open_or_failed(task)):
-            task = asyncio.ensure_future(self._end_offset(partition))
-            self._ends[partition] = (period, task)
-            self._checks[partition] = (self._clock(), task)
-        return task
-
-    def _latest_check(self, partition: int) -> asyncio.Task[int]:
-        asked_at, task = self._checks[partition]
-        if task.done() and (_is_open_or_failed(task) or self._clock() - asked_at > RECHECK_SECONDS):
-            task = asyncio.ensure_future(self._end_offset(partition))
-            self._checks[partition] = (self._clock(), task)
+    def _ask_for_end(self, partition: int) -> asyncio.Task[int]:
+        task = asyncio.ensure_future(self._end_offset(partition))
+        self._checks[partition] = (self._clock(), task)
         return task
 
 
-def _is_open_or_failed(task: asyncio.Task[int]) -> bool:
-    return not task.done() or task.cancelled() or task.exception() is not None
+def _has_failed(task: asyncio.Task[int]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)

@@ -2,40 +2,30 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from faust.contrib.asgi import bind_to_running_loop
 
-from mnemolog.common.cancellation import cancel_all
+from mnemolog.common.cancellation import first_of
 from mnemolog.common.logs import get_logger
 from mnemolog.common.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
-from mnemolog.streams.kafka.app import StageApp
+from mnemolog.streams.kafka.app import STOP_SECONDS, StageApp
 
 log = get_logger(__name__)
 
 NOISY_LOGGERS: Final = ("faust", "aiokafka", "mode", "kafka", "asyncio")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupervisorSettings:
-    """When a stage is restarted; all times in seconds.
-
-    A restart waits `initial_restart_delay`, doubled with each crash up to `max_restart_delay`, and starts over once a
-    stage has run for `reset_delay_after`. A window that finishes none of its pending records for `stall_timeout` is
-    restarted as well. Stages are looked at every `check_interval`, and until they are ready every `start_interval`.
-    """
-
-    initial_restart_delay: float = 1.0
-    max_restart_delay: float = 60.0
-    reset_delay_after: float = 60.0
-    stall_timeout: float = 600.0
-    check_interval: float = 1.0
-    start_interval: float = 0.05
+FIRST_RESTART_SECONDS: Final = 1.0
+MAX_RESTART_SECONDS: Final = 60.0
+"""A restart waits the first, doubled with each crash up to this; once a stage has run for so long, it starts over."""
+CHECK_SECONDS: Final = 1.0
+START_CHECK_SECONDS: Final = 0.05  # until a stage is ready
 
 
 async def run_stages(
@@ -44,20 +34,21 @@ async def run_stages(
     *,
     last: Sequence[Callable[[], StageApp]] = (),
     ready: MutableMapping[str, bool] | None = None,
-    settings: SupervisorSettings | None = None,
+    stall_timeout: float = 600.0,
 ) -> None:
     """Run one App per builder until `stop` is set, then drain and stop them all; those of `last` when the others have.
 
     A builder gives a new App at each call. `ready` tells per stage whether it is a member of its group. Returns when
     every App has stopped or used up its stop timeout; the consumer thread of a crashed App can outlive it, so a process
     that ends here should end with `os._exit`.
+    A window that finishes none of its pending records for `stall_timeout` seconds has its App restarted.
     An App that must not start, or crashes with `StartRefused`, is not restarted: all are stopped, and it is raised.
     """
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     ready = ready if ready is not None else {}
-    stop_last, settings = asyncio.Event(), settings or SupervisorSettings()
-    supervise = partial(_Supervisor, stop_all=stop, ready=ready, settings=settings)
+    stop_last = asyncio.Event()
+    supervise = partial(_Supervisor, stop_all=stop, ready=ready, stall_timeout=stall_timeout)
     first, others = [supervise(build, stop) for build in builders], [supervise(build, stop_last) for build in last]
     async with asyncio.TaskGroup() as group:
         for supervisor in others:
@@ -67,8 +58,7 @@ async def run_stages(
                 first_group.create_task(supervisor.run())
         await stop.wait()
         stop_last.set()
-    supervisors = [*first, *others]
-    for supervisor in supervisors:
+    for supervisor in (*first, *others):
         if supervisor.start_error is not None:
             raise supervisor.start_error
 
@@ -81,12 +71,11 @@ class _Supervisor:
     stop: asyncio.Event
     stop_all: asyncio.Event
     ready: MutableMapping[str, bool]
-    settings: SupervisorSettings
+    stall_timeout: float
     start_error: StartRefused | None = None
 
     async def run(self) -> None:
-        settings, crashes = self.settings, 0
-        delay_after = growing_delay(settings.initial_restart_delay, settings.max_restart_delay)
+        delay_after, crashes = growing_delay(FIRST_RESTART_SECONDS, MAX_RESTART_SECONDS), 0
         while not self.stop.is_set():
             app = self.build()
             began = asyncio.get_running_loop().time()
@@ -98,12 +87,12 @@ class _Supervisor:
                 return
             if self.stop.is_set():
                 return
-            ran_long = asyncio.get_running_loop().time() - began > settings.reset_delay_after
+            ran_long = asyncio.get_running_loop().time() - began > MAX_RESTART_SECONDS
             crashes = 1 if ran_long else crashes + 1
             delay = delay_after(crashes)
             metrics.STAGE_CRASHES.labels(stage=app.stage).inc()
             log.error("stage_down", stage=app.stage, restart_in=delay, reason=repr(app.crash_reason))
-            await _first_of(self.stop.wait(), timeout=delay)
+            await first_of(self.stop.wait(), timeout=delay)
 
     async def _run_once(self, app: StageApp) -> None:
         """Start the App, watch it, and stop it when it crashed or everything ends."""
@@ -117,10 +106,10 @@ class _Supervisor:
                     await app.check_start()
                 await app.maybe_start()
                 crashed = app._crashed.wait()  # noqa: SLF001 - mode has no public name for it
-                await _first_of(self.stop.wait(), crashed, self._watch(app))
+                await first_of(self.stop.wait(), crashed, self._watch(app))
             # One that was started half-way is stopped as well: Faust's own helper would not.
             finally:
-                async with asyncio.timeout(app.tuning.stop_timeout):
+                async with asyncio.timeout(app.settings.drain_grace + STOP_SECONDS):
                     await app.stop()
         except StartRefused as error:
             self.start_error = error
@@ -141,9 +130,9 @@ class _Supervisor:
                 metrics.WINDOW_OLDEST.labels(stage=stage).set(one.oldest_age)
                 metrics.WINDOW_STALLED.labels(stage=stage).set(one.stalled_for)
             progress = max(windows, key=lambda one: one.stalled_for)
-            if progress.stalled_for > self.settings.stall_timeout:
+            if progress.stalled_for > self.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
-            await asyncio.sleep(self.settings.check_interval if is_ready else self.settings.start_interval)
+            await asyncio.sleep(CHECK_SECONDS if is_ready else START_CHECK_SECONDS)
 
     def _set_ready(self, app: StageApp, *, ready: bool) -> None:
         for stage in app.chain:
@@ -151,13 +140,3 @@ class _Supervisor:
                 log.info("stage_ready" if ready else "stage_not_ready", stage=stage)
             self.ready[stage] = ready
             metrics.STAGE_READY.labels(stage=stage).set(ready)
-
-
-async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 -- not an error
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        done, _ = await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        await cancel_all(tasks)

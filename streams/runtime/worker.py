@@ -1,37 +1,38 @@
 """Runs the chosen stages in one process: from the settings to stages, windows and Apps, and the loops beside them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, MutableMapping, Sequence
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
-from mnemolog.common.cancellation import cancel_all
+from mnemolog.common.cancellation import cancel_all, first_of
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.rebuild.replay import TableLogSource
+from mnemolog.projections.sql import queries
+from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.turns import Journal, ReplyStore
 from mnemolog.projections.write.projector import Projector
-from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.provenance import Stage
+from mnemolog.streams import metrics
 from mnemolog.streams.errors import MixedLayouts, StageCrash, StartRefused
 from mnemolog.streams.kafka import connected_admin
-from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
+from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.dead_letters import DeadLetterWriter
-from mnemolog.streams.kafka.lag import chaining_workers, group_members, stage_lags
+from mnemolog.streams.kafka.lag import BacklogReader, chaining_workers, group_members, stage_lags
 from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.kafka.record import KafkaRecord, SeenOrigins
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import (
     CHAINED_BEHIND,
     CONVERSATION_TURNS,
-    EMBEDDED_FACTS,
-    EXTRACTED_FACTS,
-    MATCHED_FACTS,
-    MEMORY_EVENTS,
     TOPICS,
     Topic,
     group_id,
@@ -40,23 +41,27 @@ from mnemolog.streams.kafka.topics import (
 from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.llm.ports import ModelWatch
 from mnemolog.streams.llm.shared_prompt import CallTurn
-from mnemolog.streams.runtime.background import (
-    background_loops,
+from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.loops import (
+    FIGURES,
+    BackgroundLoop,
+    Timer,
     check_projected_offsets,
     publish_command,
     running_loops,
+    update_backlog,
+    update_lag,
+    update_quality_metrics,
 )
-from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.metrics_server import Health, serve_metrics
 from mnemolog.streams.runtime.models import StageModels
-from mnemolog.streams.runtime.read_your_writes import ReadYourWrites, Watermark
-from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
+from mnemolog.streams.runtime.read_your_writes import ProjectionNotices, ReadYourWrites, Watermark
+from mnemolog.streams.runtime.supervisor import run_stages
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.extract import ParsedSource, has_asked_model, leading_turns, parse_source, rekeying
 from mnemolog.streams.stages.journal import JournalStage
 from mnemolog.streams.stages.processor import (
     FailureBudgets,
-    ReceivedEnvelope,
     StageDefinition,
     StageProcessor,
     ended_envelope,
@@ -64,24 +69,23 @@ from mnemolog.streams.stages.processor import (
 )
 from mnemolog.streams.stages.project import ProjectStage, checked_end, start_offsets
 from mnemolog.streams.stages.shared_calls import CallWait
-from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
 
 ALL_STAGES: Final[tuple[Stage, ...]] = ("journal", "extract", "embed", "match", "resolve", "project")
 CHAINABLE: Final[tuple[Stage, ...]] = ("extract", *CHAINED_BEHIND)
 """The stages that one worker may chain, in the order of a turn's way: each hands its records on to the next."""
-SOURCES: Final[Mapping[Stage, Topic]] = {
-    "journal": CONVERSATION_TURNS,
-    "extract": CONVERSATION_TURNS,
-    "embed": EXTRACTED_FACTS,
-    "match": EMBEDDED_FACTS,
-    "resolve": MATCHED_FACTS,
-    "project": MEMORY_EVENTS,
-}
+SOURCES: Final[Mapping[str, Topic]] = {stage: topic for topic in TOPICS for stage in topic.consumers}
 """What each stage reads; the later stages of a chain get their records in memory."""
+OUTPUTS: Final = {stage: SOURCES[following] for stage, following in pairwise((*CHAINABLE, "project"))}
 BATCH_RECORDS: Final = 256
 BATCHES_AT_ONCE: Final = 2
 """Of different partitions: while the database works on one batch, another is read and folded."""
 READY_POLL_SECONDS: Final = 0.05
+PURGE_SECONDS: Final = 3600.0
+LAG_SECONDS: Final = 5.0
+BACKLOG_SECONDS: Final = 15.0
+QUALITY_SECONDS: Final = 30.0
+PROBLEM_SECONDS: Final = 3.0
+POSITION_SECONDS: Final = 5.0
 
 log = get_logger(__name__)
 
@@ -129,110 +133,118 @@ async def run_worker(
         raise StartRefused("a worker needs MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES")
     health = Health(stages=dict.fromkeys(stages, False))
     async with serve_metrics(settings.metrics_host, settings.metrics_port, health) as metrics_url:
+        report = WorkerReport(stages=tuple(stages), metrics_url=metrics_url)
 
         async def announce() -> None:
             while not all(health.stages.values()):  # noqa: ASYNC110 -- the runner keeps a mapping, for /health as well
                 await asyncio.sleep(READY_POLL_SECONDS)
             log.info("worker_ready", stages=list(stages), metrics_url=metrics_url)
             if on_ready is not None:
-                on_ready(WorkerReport(stages=tuple(stages), metrics_url=metrics_url))
+                on_ready(report)
 
         log.info("worker_starting", stages=list(stages), metrics_url=metrics_url)
-        if prepare is None or await _finished_before(stop, prepare(health.waiting_for)):
-            await _run_prepared(settings, stages, stop, health, announce)
+        if prepare is not None:
+            await first_of(stop.wait(), prepare(health.waiting_for))
+        if not stop.is_set():
+            announcing = asyncio.create_task(announce())
+            try:
+                await _run_prepared(settings, stages, stop, health)
+            finally:
+                await cancel_all([announcing])
     log.info("worker_stopped", stages=list(stages))
 
 
-async def _finished_before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Run `work`; whether it ended before `stop` was set, at which it is cancelled."""
-    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            return False
-        task.result()
-        return True
-    finally:
-        await cancel_all([task, stopped])
-
-
 async def _run_prepared(
-    settings: StreamsSettings,
-    stages: Sequence[Stage],
-    stop: asyncio.Event,
-    health: Health,
-    announce: Callable[[], Coroutine[Any, Any, None]],
+    settings: StreamsSettings, stages: Sequence[Stage], stop: asyncio.Event, health: Health
 ) -> None:
-    kafka = settings.kafka or ""
     matching_size = max(1, settings.postgres_pool_size // 4)  # a lookup takes about a millisecond
-    size = settings.postgres_pool_size - matching_size
-    async with (
-        _open_pool(settings, "mnemolog-worker", min_size=1, max_size=size) as pool,
-        # What compares vectors in large scopes takes no connection from the rest.
-        _open_pool(settings, "mnemolog-matching", min_size=0, max_size=matching_size) as matching,
-        _shared_resources(settings, kafka, pool, matching, health) as shared,
-    ):
-        factory = StageFactory(settings, kafka, shared, stages)
-        builders = {stage: factory.builder(stage) for stage in factory.app_stages}
-        # Decisions under way wait for the projection of earlier ones of their owner.
-        last = [build for stage, build in builders.items() if stage == "project"]
-        first = [build for stage, build in builders.items() if stage != "project"]
-        loops = background_loops(
-            settings,
-            stages,
-            pool=pool,
-            projector=shared.projector,
-            log_reader=shared.kafka_log,
-            partitions=partial(factory.partitions, "resolve"),
-            check_position=partial(
-                check_projected_offsets, shared.projector, factory.written_offsets, partial(factory.crash, "project")
-            ),
-            on_projected=shared.watermark.wake,
-            failing=health.failing,
-            clock=utc_now,
-        )
-        announcing = asyncio.create_task(announce())
-        try:
-            async with running_loops(loops, health.failing):
-                supervision = SupervisorSettings(stall_timeout=settings.watchdog)
-                await run_stages(first, stop, last=last, ready=health.stages, settings=supervision)
-        finally:
-            await cancel_all([announcing])
-
-
-def _open_pool(settings: StreamsSettings, application_name: str, *, min_size: int, max_size: int) -> Pool:
-    return open_pool(
+    open_own_pool = partial(
+        open_pool,
         settings.postgres or "",
-        min_size=min_size,
-        max_size=max_size,
-        application_name=application_name,
         statement_timeout=settings.postgres_statement_timeout,
         autocommit=True,
         looks_up=True,
     )
+    async with (
+        open_own_pool(
+            application_name="mnemolog-worker", min_size=1, max_size=settings.postgres_pool_size - matching_size
+        ) as pool,
+        # What compares vectors in large scopes takes no connection from the rest.
+        open_own_pool(application_name="mnemolog-matching", min_size=0, max_size=matching_size) as matching,
+        _shared_resources(settings, pool, matching, health) as shared,
+    ):
+        factory = StageFactory(settings, shared, stages)
+        builders = {stage: factory.builder(stage) for stage in factory.app_stages}
+        # Decisions under way wait for the projection of earlier ones of their owner.
+        last = [build for stage, build in builders.items() if stage == "project"]
+        first = [build for stage, build in builders.items() if stage != "project"]
+        async with running_loops(background_loops(factory, stages, pool, health.failing), health.failing):
+            await run_stages(first, stop, last=last, ready=health.stages, stall_timeout=settings.watchdog)
 
 
 @asynccontextmanager
 async def _shared_resources(
-    settings: StreamsSettings, kafka: str, pool: Pool, matching: Pool, health: Health
+    settings: StreamsSettings, pool: Pool, matching: Pool, health: Health
 ) -> AsyncIterator[SharedResources]:
     projector = Projector(pool)
     models = StageModels(settings, ReplyStore(pool), ModelWatch(problems=health.failing))
-    finder, policies = SharedCandidateFinder(matching, limit=settings.candidates), SharedPolicies(pool)
     shared = SharedResources(
         journal=Journal(pool),
-        stages=DecisionStages(pool, models, settings, clock=utc_now, finder=finder, policies=policies),
+        stages=DecisionStages(pool, models, settings, clock=utc_now, matching=matching),
         projector=projector,
         models=models,
-        kafka_log=KafkaLogReader(kafka, prefix=settings.topic_prefix),
+        kafka_log=KafkaLogReader(settings.kafka or "", prefix=settings.topic_prefix),
         table_log=TableLogSource(pool),
         watermark=Watermark(projector.next_offsets),
     )
     try:
         yield shared
     finally:
-        for part in (shared.watermark, shared.stages, shared.models, shared.kafka_log, finder, policies):
+        for part in (shared.watermark, shared.stages, shared.models, shared.kafka_log):
             await part.close()
+
+
+def background_loops(
+    factory: "StageFactory", stages: Collection[Stage], pool: Pool, failing: Mapping[str, str]
+) -> Iterator[BackgroundLoop]:
+    """Everything that a worker with these `stages` does again and again beside them."""
+    settings, shared = factory.settings, factory.shared
+    worker, has_rows = f"{socket.gethostname()} {os.getpid()}", False
+
+    async def write_problems() -> None:
+        """What fails in this worker, for whoever waits for a turn; nothing while nothing fails."""
+        nonlocal has_rows
+        now = dict(failing)
+        if now or has_rows:
+            values = {"worker": worker, "parts": [*now], "problems": [*now.values()]}
+            async with pool.connection() as connection:
+                await connection.execute(queries("journal")["write_problems"], values)
+            has_rows = bool(now)
+
+    async def purge_replies() -> None:
+        """Delete replies that are older than any turn that can still be delivered again."""
+        purged = await ReplyStore(pool).purge(utc_now() - timedelta(days=settings.reply_retention_days))
+        if purged:
+            log.info("replies_purged", count=purged)
+
+    async def check_position() -> None:
+        await check_projected_offsets(shared.projector, factory.written_offsets, partial(factory.crash, "project"))
+
+    yield BackgroundLoop("problems", PROBLEM_SECONDS, write_problems)
+    yield BackgroundLoop("purge", PURGE_SECONDS, purge_replies)
+    if "project" in stages:
+        for figures in FIGURES:
+            metrics.FIGURES_SUCCEEDED.labels(figures=figures)  # 0 until the first success
+        backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
+        yield BackgroundLoop("lag", LAG_SECONDS, lambda: update_lag(shared.projector, shared.kafka_log))
+        yield BackgroundLoop("backlog", BACKLOG_SECONDS, lambda: update_backlog(backlog, utc_now), backlog.close)
+        yield BackgroundLoop("quality", QUALITY_SECONDS, lambda: update_quality_metrics(pool, utc_now()))
+        yield BackgroundLoop("position", POSITION_SECONDS, check_position)
+    if "resolve" in stages:
+        notices = ProjectionNotices(settings.postgres or "", shared.watermark.wake)
+        yield BackgroundLoop("notices", 0, notices.listen)
+        timer = Timer(settings, FactStore(pool), partitions=lambda: factory.partitions("resolve"))
+        yield BackgroundLoop("timer", settings.expiry_interval, timer.run_sweep, timer.close)
 
 
 class StageFactory:
@@ -243,16 +255,9 @@ class StageFactory:
     stopped App cannot be started again; the budgets of failures outlive them, so that a crash gives no new budget.
     """
 
-    def __init__(
-        self,
-        settings: StreamsSettings,
-        bootstrap: str,
-        shared: SharedResources,
-        stages: Collection[Stage] = (),
-    ) -> None:
-        self._settings = settings
-        self._bootstrap = bootstrap
-        self._shared = shared
+    def __init__(self, settings: StreamsSettings, shared: SharedResources, stages: Collection[Stage]) -> None:
+        self.settings = settings
+        self.shared = shared
         self._budgets = FailureBudgets()
         self._chained = settings.chain and set(CHAINABLE) <= set(stages)
         later = CHAINABLE[1:] if self._chained else ()
@@ -270,34 +275,25 @@ class StageFactory:
         return {partition: offset for (_, partition), offset in app.window.finished.items()} if app else {}
 
     async def crash(self, stage: Stage, error: StageCrash) -> None:
-        """Have a stage of this process started again."""
         await self._built[stage].crash(error)
 
     def builder(self, stage: Stage) -> Callable[[], StageApp]:
         """A way to build the stage's App. Raises `ProviderConfigurationError` for a model that it cannot have."""
-        settings, shared = self._settings, self._shared
+        settings, shared = self.settings, self.shared
         chain = CHAINABLE if self._chained and stage == CHAINABLE[0] else (stage,)
         for one in chain:
             shared.models.build_for(one)
         offsets = start_offsets(shared.projector, shared.kafka_log, shared.table_log) if stage == "project" else None
-        tuning = KafkaTuning(
-            session_timeout=settings.session_timeout,
-            heartbeat_interval=settings.heartbeat_interval,
-            drain_timeout=settings.drain_grace,
-            compression=None if settings.compression == "none" else settings.compression,
-        )
 
         def build() -> StageApp:
             app = build_app(
                 stage,
                 SOURCES[stage],
                 partial(self._window, chain),
-                bootstrap=self._bootstrap,
-                prefix=settings.topic_prefix,
-                tuning=tuning,
+                settings,
                 start_offsets=offsets,
                 chain=chain,
-                check_start=partial(check_layout, self._bootstrap, chain, prefix=settings.topic_prefix),
+                check_start=partial(check_layout, settings.kafka or "", chain, prefix=settings.topic_prefix),
             )
             self._built.update(dict.fromkeys(chain, app))
             return app
@@ -308,66 +304,68 @@ class StageFactory:
         """The window of the first of `chain`, from which records go on through those of the others."""
         if chain[0] in ("journal", "project"):
             return Window(
-                JournalStage(self._shared.journal, max_bytes=self._settings.max_turn_bytes)
+                JournalStage(self.shared.journal, max_bytes=self.settings.max_turn_bytes)
                 if chain[0] == "journal"
-                else ProjectStage(self._shared.projector, on_written=self._shared.watermark.wake),
+                else ProjectStage(self.shared.projector, on_written=self.shared.watermark.wake),
                 max_records=BATCH_RECORDS,
                 joins_keys=True,
                 max_in_flight=BATCHES_AT_ONCE,
-                max_pending=max(self._settings.max_pending, 4 * BATCH_RECORDS),
+                max_pending=max(self.settings.max_pending, 4 * BATCH_RECORDS),
             )
-        last, *before = reversed(chain)
-        seen = SeenOrigins()
-        window = self._keyed_window(last, sender, seen, None)
-        for stage in before:
-            window = self._keyed_window(stage, sender, seen, window)
-        return window
-
-    def _keyed_window(
-        self, stage: Stage, sender: Sender, seen: SeenOrigins, next_window: KeyedWindow | None
-    ) -> KeyedWindow:
-        """A window that works on one record of an owner at a time, and hands it on to `next_window` if there is one."""
-        definition = self._definition(stage, sender, lambda: window)
-        if next_window is not None:
-            definition = replace(definition, topic=None)
-        dead_letters = DeadLetterWriter(sender, prefix=self._settings.topic_prefix)
-        window = KeyedWindow(
-            StageProcessor(definition, sender=sender, dead_letters=dead_letters, seen=seen, budgets=self._budgets),
-            max_in_flight=self._settings.max_in_flight,
-            max_pending=self._settings.max_pending,
-            next_window=next_window,
-        )
-        return window
+        seen, dead_letters = SeenOrigins(), DeadLetterWriter(sender, prefix=self.settings.topic_prefix)
+        windows: dict[Stage, KeyedWindow] = {}
+        following: KeyedWindow | None = None
+        for stage in reversed(chain):
+            topic = None if following else topic_name(OUTPUTS[stage], self.settings.topic_prefix)
+            definition = self._definition(stage, topic, sender, partial(windows.__getitem__, stage))
+            following = windows[stage] = KeyedWindow(
+                StageProcessor(definition, sender, dead_letters, seen, self._budgets),
+                max_in_flight=self.settings.max_in_flight,
+                max_pending=self.settings.max_pending,
+                next_window=following,
+            )
+        return windows[chain[0]]
 
     def _definition(
-        self, stage: Stage, sender: Sender, own_window: Callable[[], KeyedWindow]
+        self, stage: Stage, topic: str | None, sender: Sender, own_window: Callable[[], KeyedWindow]
     ) -> StageDefinition[Any, Any]:
-        stages, prefix = self._shared.stages, self._settings.topic_prefix
+        shared = self.shared
         match stage:
             case "extract":
-                return self._extract(sender, own_window)
+                return self._extract(topic, sender, own_window)
             case "embed":
                 return StageDefinition(
                     stage=stage,
-                    topic=topic_name(EMBEDDED_FACTS, prefix),
+                    topic=topic,
                     read=envelope_reader(ExtractedFacts),
-                    work=stages.embed,
+                    work=shared.stages.embed,
                     finish=ended_envelope(EmbeddedFacts),
                 )
             case "match":
                 return StageDefinition(
                     stage=stage,
-                    topic=topic_name(MATCHED_FACTS, prefix),
+                    topic=topic,
                     read=envelope_reader(EmbeddedFacts),
-                    work=stages.match,
+                    work=shared.stages.match,
                     finish=ended_envelope(MatchedFacts),
                 )
-            case "resolve":
-                return self._resolve(sender, own_window)
-        raise ValueError(f"{stage} works on batches")
+        end_offset = checked_end(shared.projector, shared.kafka_log)
+        writes = ReadYourWrites(shared.watermark, end_offset, lambda: own_window().epoch)
+        publish = partial(publish_command, self.settings, sender)
+        resolver = shared.stages.build_resolver(writes.wait_until_projected, publish)
+        return StageDefinition(
+            stage=stage,
+            topic=topic,
+            read=envelope_reader(MatchedFacts),
+            work=resolver,
+            finish=resolver.finish,
+            on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
+        )
 
-    def _extract(self, sender: Sender, own_window: Callable[[], KeyedWindow]) -> StageDefinition[Any, Any]:
-        settings, stages = self._settings, self._shared.stages
+    def _extract(
+        self, topic: str | None, sender: Sender, own_window: Callable[[], KeyedWindow]
+    ) -> StageDefinition[Any, Any]:
+        settings, stages = self.settings, self.shared.stages
         read = partial(parse_source, max_bytes=settings.max_turn_bytes, command_token=settings.command_token)
 
         async def extract(source: ParsedSource, record: KafkaRecord) -> ExtractedFacts:
@@ -379,34 +377,15 @@ class StageFactory:
 
             return await stages.extract(source, record, waiting_turns)
 
-        topic = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
+        turns = topic_name(CONVERSATION_TURNS, settings.topic_prefix)
         return StageDefinition(
             stage="extract",
-            topic=topic_name(EXTRACTED_FACTS, settings.topic_prefix),
+            topic=topic,
             read=read,
-            work=rekeying(extract, sender, topic=topic, partitions=settings.partitions),
+            work=rekeying(extract, sender, topic=turns, partitions=settings.partitions),
             finish=ended_envelope(ExtractedFacts),
             shows_health=has_asked_model,
             before_retry=stages.forget_replies,
-        )
-
-    def _resolve(self, sender: Sender, own_window: Callable[[], KeyedWindow]) -> StageDefinition[Any, Any]:
-        shared = self._shared
-        end_offset = checked_end(shared.projector, shared.kafka_log)
-        writes = ReadYourWrites(shared.watermark, end_offset, lambda: own_window().epoch)
-        publish = partial(publish_command, self._settings, sender)
-        resolver = shared.stages.build_resolver(writes.wait_until_projected, publish)
-
-        async def resolve(received: ReceivedEnvelope[MatchedFacts], record: KafkaRecord) -> Commit | None:
-            return await resolver(received, record)
-
-        return StageDefinition(
-            stage="resolve",
-            topic=topic_name(MEMORY_EVENTS, self._settings.topic_prefix),
-            read=envelope_reader(MatchedFacts),
-            work=resolve,
-            finish=resolver.finish,
-            on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
         )
 
 
@@ -419,8 +398,9 @@ async def check_layout(bootstrap: str, stages: Sequence[Stage], *, prefix: str =
     if len(stages) > 1:
         unread = [one for one in await stage_lags(bootstrap, prefix=prefix) if one.stage in CHAINED_BEHIND and one.lag]
         if unread:
-            topics = {stage: topic_name(topic, prefix) for topic in TOPICS for stage in topic.consumers}
-            listed = ", ".join(f"{one.lag} records of {topics[one.stage]} (read by {one.stage})" for one in unread)
+            listed = ", ".join(
+                f"{one.lag} records of {topic_name(SOURCES[one.stage], prefix)} (read by {one.stage})" for one in unread
+            )
             raise MixedLayouts(
                 f"workers of single stages have left unread {listed}: this worker chains its stages, and "
                 f"would never read them. Start `mnemolog worker {' '.join(CHAINED_BEHIND)} project` until these topics "

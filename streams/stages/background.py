@@ -1,16 +1,16 @@
 """Reads what an extraction is shown beside its turn, and keeps it for repeated deliveries."""
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from operator import itemgetter
+from typing import Final
 
 import psycopg
 
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.errors import StatementTimeoutError
-from mnemolog.projections.faults import RECORD_ERRORS
 from mnemolog.projections.stores.entities import EntityStore, ShownEntities, ShownEntitiesRequest
 from mnemolog.projections.stores.facts import FactStore, ShownFacts, ShownFactsRequest
 from mnemolog.projections.stores.turns import MAX_CHARACTERS, ConversationRequest, Journal
@@ -27,6 +27,7 @@ from mnemolog.streams.llm.background import (
 )
 from mnemolog.streams.llm.ports import ReplyStore
 from mnemolog.streams.micro_batcher import MicroBatcher
+from mnemolog.streams.stages.shared_lookups import LOOKUP_OPTIONS
 
 MAX_OWNERS: Final = 2048
 MAX_TURNS: Final = 32
@@ -36,11 +37,6 @@ MAX_SAID: Final = 4000
 """Characters of a turn and of what was said before it in which known entities are looked for."""
 
 _VERSION: Final = "background-2"
-_OPTIONS: Final[dict[str, Any]] = {
-    "max_wait": 0.0,
-    "max_concurrent": 2,
-    "isolate_on": (*RECORD_ERRORS, StatementTimeoutError),
-}
 _NO_FACTS: Final = ShownFacts(names=(), facts=())
 _NO_ENTITIES: Final = ShownEntities()
 
@@ -50,21 +46,17 @@ Place = tuple[datetime, int]
 """Where a record stands in the order of its owner: the broker's time of it, and its offset."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _RecentTurn:
-    place: Place
     scope: Scope
     occurred_at: datetime
     messages: tuple[EarlierMessage, ...]
-
-    @property
-    def characters(self) -> int:
-        return sum(len(message.content) for message in self.messages)
+    characters: int
 
 
 @dataclass(slots=True)
 class _Owner:
-    turns: deque[_RecentTurn] = field(default_factory=deque)
+    turns: dict[Place, _RecentTurn] = field(default_factory=dict)  # in the order in which they were extracted
     deleted_at: datetime | None = None
 
 
@@ -79,13 +71,11 @@ class RecentTurns:
 
     def remember(self, turn: Turn, place: Place) -> None:
         """Keep a turn for those after it; one that is delivered again is kept once."""
-        known = self._owner(turn.scope.owner)
-        if any(one.place == place for one in known.turns):
-            return
-        messages = tuple(messages_of(turn))
-        known.turns.append(_RecentTurn(place=place, scope=turn.scope, occurred_at=turn.occurred_at, messages=messages))
-        while len(known.turns) > MAX_TURNS or sum(one.characters for one in known.turns) > MAX_OWNER_CHARACTERS:
-            known.turns.popleft()
+        turns, messages = self._owner(turn.scope.owner).turns, tuple(messages_of(turn))
+        characters = sum(len(message.content) for message in messages)
+        turns.setdefault(place, _RecentTurn(turn.scope, turn.occurred_at, messages, characters))
+        while len(turns) > MAX_TURNS or sum(one.characters for one in turns.values()) > MAX_OWNER_CHARACTERS:
+            del turns[next(iter(turns))]
 
     def forget(self, owner: str, published_at: datetime) -> None:
         """Forget what an owner said before a deletion that was published then."""
@@ -102,15 +92,14 @@ class RecentTurns:
         """The messages that were said before a turn, as the journal would give them, the oldest first."""
         known = self._owners.get(request.scope.owner)
         turns = [
-            one
-            for one in (known.turns if known else ())
+            (one.occurred_at, place, one.messages)
+            for place, one in (known.turns.items() if known else ())
             if one.scope == request.scope
-            and one.place < (request.published_at, request.offset)
+            and place < (request.published_at, request.offset)
             and request.said_at - request.age <= one.occurred_at <= request.said_at
             and all(message.turn_id != request.turn_id for message in one.messages)
         ]
-        turns.sort(key=lambda one: (one.occurred_at, one.place))
-        return tuple(message for one in turns for message in one.messages)
+        return tuple(message for _, _, messages in sorted(turns, key=itemgetter(0, 1)) for message in messages)
 
     def _owner(self, owner: str) -> _Owner:
         known = self._owners.setdefault(owner, _Owner())
@@ -135,39 +124,28 @@ def messages_of(turn: Turn) -> list[EarlierMessage]:
     ]
 
 
-class BackgroundReader:
+class BackgroundReader(RecentTurns):
     """Reads backgrounds, several in one statement, and keeps each beside the replies of its source.
 
-    The messages come from the journal and from `recent`, the turns of this process, which the journal may not have yet.
+    The messages come from the journal and from the turns of this process, which the journal may not have yet.
     """
 
-    def __init__(
-        self,
-        messages: Journal,
-        facts: FactStore,
-        entities: EntityStore,
-        replies: ReplyStore,
-        recent: RecentTurns,
-    ) -> None:
-        self._recent = recent
-        self._replies = replies
+    def __init__(self, messages: Journal, facts: FactStore, entities: EntityStore, replies: ReplyStore) -> None:
+        super().__init__()
         self._messages: MicroBatcher[ConversationRequest, tuple[EarlierMessage, ...]] = MicroBatcher(
-            messages.messages_before, **_OPTIONS
+            messages.messages_before, **LOOKUP_OPTIONS
         )
-        self._facts: MicroBatcher[ShownFactsRequest, ShownFacts] = MicroBatcher(facts.shown_facts, **_OPTIONS)
+        self._facts: MicroBatcher[ShownFactsRequest, ShownFacts] = MicroBatcher(facts.shown_facts, **LOOKUP_OPTIONS)
         self._entities: MicroBatcher[ShownEntitiesRequest, ShownEntities] = MicroBatcher(
-            entities.shown_entities, **_OPTIONS
+            entities.shown_entities, **LOOKUP_OPTIONS
         )
-        self._gets: MicroBatcher[ReplyKey, Background | None] = MicroBatcher(self._get_many, max_wait=0)
+
+        async def get_many(keys: list[ReplyKey]) -> list[Background | None]:
+            stored = await replies.get_many(keys)
+            return [Background.model_validate_json(stored[key][0].reply) if key in stored else None for key in keys]
+
+        self._gets: MicroBatcher[ReplyKey, Background | None] = MicroBatcher(get_many, max_wait=0)
         self._puts: MicroBatcher[StoredReply, StoredReply] = MicroBatcher(replies.put_many, max_wait=0)
-
-    def remember(self, turn: Turn, place: Place) -> None:
-        """Keep a turn for those after it."""
-        self._recent.remember(turn, place)
-
-    def forget(self, owner: str, published_at: datetime) -> None:
-        """Show nothing more of what an owner said before a deletion that was published then."""
-        self._recent.forget(owner, published_at)
 
     async def background_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> Background:
         """What the turn at `place` is shown: what was kept at its first delivery, or else what is known now."""
@@ -184,10 +162,10 @@ class BackgroundReader:
         A turn that gets no reply then is shown what is known when it is processed.
         """
         key = (turn.scope.owner, turn.turn_id, "extract", _VERSION)
-        kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_before(turn, place, rules))
+        kept, messages = await asyncio.gather(self._gets.submit(key), self._messages_of(turn, place, rules))
         if kept is not None:
             return kept, None
-        (shown, named), notes = await self._known_for(turn, messages, rules)
+        shown, named, notes = await self._known_for(turn, messages, rules)
         entities, facts = best_shown(named.entities, in_turn(named.facts, shown.facts), tokens=rules.known_tokens)
         background = Background(
             messages=messages,
@@ -210,7 +188,7 @@ class BackgroundReader:
             milliseconds=0.0,
         )
 
-    async def _messages_before(self, turn: Turn, place: Place, rules: EffectivePolicy) -> tuple[EarlierMessage, ...]:
+    async def _messages_of(self, turn: Turn, place: Place, rules: EffectivePolicy) -> tuple[EarlierMessage, ...]:
         if not rules.conversation_messages or not rules.conversation_tokens:
             return ()
         published_at, offset = place
@@ -222,32 +200,31 @@ class BackgroundReader:
             said_at=turn.occurred_at,
             age=timedelta(seconds=rules.conversation_age),
             messages=rules.conversation_messages,
-            since=self._recent.deleted_at(turn.scope.owner),
+            since=self.deleted_at(turn.scope.owner),
         )
         journalled = await self._messages.submit(request)
         known = {message.turn_id for message in journalled}
-        newer = [one for one in self._recent.messages_before(request) if one.turn_id not in known]
+        newer = [one for one in self.messages_before(request) if one.turn_id not in known]
         messages = sorted((*journalled, *newer), key=lambda message: message.at)
         return last_messages(messages, count=rules.conversation_messages, tokens=rules.conversation_tokens)
 
     async def _known_for(
         self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy
-    ) -> tuple[tuple[ShownFacts, ShownEntities], tuple[str, ...]]:
+    ) -> tuple[ShownFacts, ShownEntities, tuple[str, ...]]:
         """Known facts and entities; without, where reading them fails or takes too long, the extraction goes on."""
         if not rules.known_tokens or not rules.known_timeout or not (rules.known_facts or rules.known_entities):
-            return (_NO_FACTS, _NO_ENTITIES), ()
+            return _NO_FACTS, _NO_ENTITIES, ()
         try:
             async with asyncio.timeout(rules.known_timeout):
-                return await asyncio.gather(
-                    self._facts_for(turn, messages, rules), self._entities_for(turn, messages, rules)
-                ), ()
+                found = self._facts_for(turn, messages, rules), self._entities_for(turn, messages, rules)
+                return *(await asyncio.gather(*found)), ()
         except TimeoutError:
             reason = f"reading them took more than {rules.known_timeout:g} s"
         except (psycopg.Error, StatementTimeoutError) as error:
             reason = "reading them failed"
             log.warning("known_facts_not_read", error=str(error).strip())
         metrics.BLIND_EXTRACTIONS.inc()
-        return (_NO_FACTS, _NO_ENTITIES), (f"extracted without known facts and entities: {reason}",)
+        return _NO_FACTS, _NO_ENTITIES, (f"extracted without known facts and entities: {reason}",)
 
     async def _facts_for(self, turn: Turn, messages: tuple[EarlierMessage, ...], rules: EffectivePolicy) -> ShownFacts:
         if not rules.known_facts:
@@ -284,10 +261,6 @@ class BackgroundReader:
             facts=rules.known_facts,
         )
         return await self._entities.submit(request)
-
-    async def _get_many(self, keys: list[ReplyKey]) -> list[Background | None]:
-        stored = await self._replies.get_many(keys)
-        return [Background.model_validate_json(stored[key][0].reply) if key in stored else None for key in keys]
 
     async def close(self) -> None:
         for batcher in (self._messages, self._facts, self._entities, self._gets, self._puts):

@@ -4,12 +4,13 @@ Names in the facts of a turn that have a meaning get vectors in the same call. T
 they are: each belongs to one of its items.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from mnemolog.schemas.entities import NameVector
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts
-from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact
+from mnemolog.schemas.facts import EmbeddedFact
 from mnemolog.schemas.provenance import DroppedStatement, Step
 from mnemolog.schemas.vector import cosine_similarity
 from mnemolog.streams import metrics
@@ -17,30 +18,36 @@ from mnemolog.streams.entities.resolver import names_to_embed
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.ask import fallback_notes
-from mnemolog.streams.llm.ports import EmbeddingResult, PromptRefusedError, RequestSource, SourceEmbedder
+from mnemolog.streams.llm.ports import PromptRefusedError, RequestSource, SourceEmbedder
 from mnemolog.streams.stages.processor import ReceivedEnvelope, ThresholdsFor, next_envelope
 from mnemolog.streams.text.differences import subjects_differ, texts_equivalent
 
 
+@dataclass(frozen=True, slots=True)
 class EmbedStage:
     """Works on one source's extracted facts."""
 
-    def __init__(self, embedder: SourceEmbedder, thresholds_for: ThresholdsFor) -> None:
-        self._embedder = embedder
-        self._thresholds_for = thresholds_for
+    embedder: SourceEmbedder
+    thresholds_for: ThresholdsFor
 
     async def __call__(self, received: ReceivedEnvelope[ExtractedFacts], record: KafkaRecord) -> EmbeddedFacts:  # noqa: ARG002 -- a stage's signature
         envelope = received.require_valid()
         if envelope.end is not None and not envelope.facts:
             return next_envelope(EmbeddedFacts, envelope)
-        names = self._names(envelope)
-        embedded = await self._embed(envelope, names.values())
+        names: dict[str, str] = {}  # those that get vectors, by their keys
+        if envelope.source_kind == "turn" and self.thresholds_for(self.embedder.model, envelope.overrides).name_twin:
+            names = names_to_embed(envelope.facts)
+        texts = (*(fact.search_text for fact in envelope.facts), *names.values())
+        try:
+            embedded = await self.embedder.embed(RequestSource.of(envelope, "embed"), texts)
+        except PromptRefusedError as error:
+            raise SourceEndedError(error.reason, error.detail) from error
         vectors = iter(embedded.vectors)
         facts = tuple(EmbeddedFact(fact=fact, vector=next(vectors)) for fact in envelope.facts)
         name_vectors = tuple(NameVector(key=key, vector=vector) for key, vector in zip(names, vectors, strict=True))
         dropped: tuple[DroppedStatement, ...] = ()
         if envelope.source_kind == "turn":
-            threshold = self._thresholds_for(embedded.model, envelope.overrides).near_duplicate
+            threshold = self.thresholds_for(embedded.model, envelope.overrides).near_duplicate
             speakers = () if envelope.speaker is None else (envelope.speaker,)
             facts, dropped = drop_near_duplicates(facts, threshold, speakers)
             metrics.FACTS_DROPPED.labels(reason="near_duplicate").inc(len(dropped))
@@ -56,20 +63,6 @@ class EmbedStage:
         )
         steps = (*envelope.steps, step)
         return next_envelope(EmbeddedFacts, envelope, facts=facts, name_vectors=name_vectors, steps=steps)
-
-    def _names(self, envelope: ExtractedFacts) -> dict[str, str]:
-        """The names that get vectors, by their keys."""
-        if envelope.source_kind == "command":
-            return {}
-        thresholds = self._thresholds_for(self._embedder.model, envelope.overrides)
-        return names_to_embed(envelope.facts) if thresholds.name_twin else {}
-
-    async def _embed(self, envelope: ExtractedFacts, names: Iterable[str]) -> EmbeddingResult:
-        source = RequestSource.of(envelope, "embed")
-        try:
-            return await self._embedder.embed(source, (*(fact.search_text for fact in envelope.facts), *names))
-        except PromptRefusedError as error:
-            raise SourceEndedError(error.reason, error.detail) from error
 
 
 def drop_near_duplicates(
@@ -89,7 +82,8 @@ def drop_near_duplicates(
         alike = (
             cosine_similarity(numbers(place), numbers(before))
             for before in kept
-            if _may_be_duplicates(fact.fact, facts[before].fact, speakers)
+            if not subjects_differ(fact.fact, (other := facts[before].fact), speakers)
+            and (fact.fact.content_hash == other.content_hash or texts_equivalent(fact.fact.text, other.text))
         )
         nearest = max(alike, default=-1.0)
         if nearest > threshold:
@@ -98,9 +92,3 @@ def drop_near_duplicates(
         else:
             kept.append(place)
     return tuple(facts[place] for place in kept), tuple(dropped)
-
-
-def _may_be_duplicates(one: ExtractedFact, other: ExtractedFact, speakers: Sequence[str]) -> bool:
-    if subjects_differ(one, other, speakers):
-        return False
-    return one.content_hash == other.content_hash or texts_equivalent(one.text, other.text)

@@ -34,15 +34,9 @@ from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import PromptRefusedError, ReplyInvalidError, RequestSource, SourceChatModel, TimedReply
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.llm.withheld import with_instructions, withhold, withhold_texts
+from mnemolog.streams.stages.background import BackgroundReader
 from mnemolog.streams.stages.processor import Precheck, RulesFor, limit_end, new_envelope, next_envelope
-from mnemolog.streams.stages.shared_calls import (
-    Backgrounds,
-    CallSharer,
-    CallWait,
-    TurnQuestion,
-    TurnQuestions,
-    WaitingTurns,
-)
+from mnemolog.streams.stages.shared_calls import CallSharer, CallWait, TurnQuestion, TurnQuestions, WaitingTurns
 from mnemolog.streams.text.differences import copied_texts, texts_equivalent
 from mnemolog.streams.text.tokens import comparable_text, has_words, without_texts
 
@@ -136,7 +130,7 @@ class ExtractStage:
         entity_types: tuple[str, ...] = ENTITY_TYPES,
         rules_for: RulesFor,
         precheck: Precheck,
-        backgrounds: Backgrounds,
+        backgrounds: BackgroundReader,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         detect_mood: bool = False,
     ) -> None:
@@ -168,7 +162,7 @@ class ExtractStage:
         rules = await self._rules_for(parsed.scope, parsed.overrides)
         notes = source.notes
         # What is paid for already is decided by the exact limits, when the turn is committed.
-        is_paid = self._sharer.is_answered(placed, rules)
+        is_paid = self._sharer.answered(placed, rules) is not None
         hit = await self._precheck(parsed.scope, rules, envelope.size, envelope.published_at) if not is_paid else None
         if hit:
             if parsed.infer:

@@ -1,12 +1,13 @@
 """`match`: adds the known facts near each new fact, or of its key, as candidates."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
 from mnemolog.projections.stores.facts import CandidateFinder, CandidateRequest
 from mnemolog.schemas.envelopes import EmbeddedFacts, MatchedFacts
-from mnemolog.schemas.facts import EmbeddedFact, ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import EmbeddedFact, MatchedFact
 from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.kafka.record import KafkaRecord
@@ -20,16 +21,16 @@ MAX_CANDIDATE_BYTES: Final = 128 * 1024
 CANDIDATE_BYTES: Final = 600
 
 
+@dataclass(frozen=True, slots=True)
 class MatchStage:
     """Works on one source's embedded facts; candidates are facts of exactly its scope.
 
     Nothing is looked up for a command: it names the facts that it is about.
     """
 
-    def __init__(self, finder: CandidateFinder, thresholds_for: ThresholdsFor, rules_for: RulesFor) -> None:
-        self._finder = finder
-        self._thresholds_for = thresholds_for
-        self._rules_for = rules_for
+    finder: CandidateFinder
+    thresholds_for: ThresholdsFor
+    rules_for: RulesFor
 
     async def __call__(self, received: ReceivedEnvelope[EmbeddedFacts], record: KafkaRecord) -> MatchedFacts:  # noqa: ARG002 -- a stage's signature
         envelope = received.require_valid()
@@ -57,32 +58,27 @@ class MatchStage:
         if rules is None:
             # Mostly the registry of keys is enough: that spares a round trip.
             keys = {fact.fact.key for fact in facts if not (fact.fact.single_valued or is_single_valued(fact.fact.key))}
-            rules = await self._rules_for(scope, overrides) if keys - {None} else EffectivePolicy()
-        turn_rules = TurnRules(policy=rules, thresholds=self._thresholds_for(facts[0].vector.model, overrides))
+            rules = await self.rules_for(scope, overrides) if keys - {None} else EffectivePolicy()
+        turn_rules = TurnRules(policy=rules, thresholds=self.thresholds_for(facts[0].vector.model, overrides))
         wanted = [candidate_query(fact, turn_rules) for fact in facts]
         speaker = envelope.speaker
-        found = await self._finder.find(
+        found = await self.finder.find(
             CandidateRequest(scope=scope, queries=wanted, at=envelope.occurred_at, speaker=speaker)
         )
-        names = found.user_names
-        matched = tuple(
-            MatchedFact(fact=_with_speaker(fact.fact, speaker, names), vector=fact.vector, candidates=candidates)
-            for fact, candidates in zip(facts, found.candidates, strict=True)
-        )
+        names, matched = found.user_names, []
+        for one, candidates in zip(facts, found.candidates, strict=True):
+            fact, subject = one.fact, subject_in_turn(one.fact.subject, speaker, names)
+            if subject != fact.subject:  # "the user" in the words of somebody else is that speaker
+                fact = fact.model_copy(update={"subject": subject})
+            matched.append(MatchedFact(fact=fact, vector=one.vector, candidates=candidates))
         return next_envelope(
             MatchedFacts,
             envelope,
-            facts=matched,
+            facts=tuple(matched),
             name_vectors=envelope.name_vectors,
             scope_version=found.scope_version,
             user_names=names,
         )
-
-
-def _with_speaker(fact: ExtractedFact, speaker: str | None, user_names: Sequence[str]) -> ExtractedFact:
-    """The fact about whom it is really about: "the user" in the words of somebody else is that speaker."""
-    subject = subject_in_turn(fact.subject, speaker, user_names)
-    return fact if subject == fact.subject else fact.model_copy(update={"subject": subject})
 
 
 def _without_candidates(facts: Sequence[EmbeddedFact]) -> tuple[MatchedFact, ...]:

@@ -16,9 +16,10 @@ from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.faults import fault_of
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.command import Command, Import
+from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import End, Envelope, ExtractedFacts
 from mnemolog.schemas.errors import InvalidRecordError
-from mnemolog.schemas.policy import LIMIT_ADVICE, EffectivePolicy, LimitHit, StoredPolicies
+from mnemolog.schemas.policy import LIMIT_ADVICE, EffectivePolicy, LimitHit
 from mnemolog.schemas.provenance import Origin, Stage, Thresholds
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Overrides, Turn
@@ -44,19 +45,7 @@ Precheck = Callable[[Scope, EffectivePolicy, int, datetime], Awaitable[LimitHit 
 WaitUntilProjected = Callable[[str, int], Awaitable[None]]
 """Returns when the tables hold all that was committed for an owner, whose log is the partition."""
 
-
 log = get_logger(__name__)
-
-
-class TurnSettings(Protocol):
-    """The thresholds and rules for one turn."""
-
-    def thresholds_for(self, model: str, overrides: Overrides) -> Thresholds: ...
-
-    async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy: ...
-
-    def rules_from(self, policies: StoredPolicies, overrides: Overrides) -> EffectivePolicy:
-        """As `rules_for`, without looking the policies up."""
 
 
 E = TypeVar("E", bound=Envelope)
@@ -154,9 +143,9 @@ class FailureBudget:
     restarts of its stage, so that a stage that crashes again and again does not get a new one each time.
     """
 
-    def __init__(self, stage: str, *, jitter: Callable[[], float] = random.random) -> None:
+    def __init__(self, stage: str) -> None:
         self._stage = stage
-        self._delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=jitter)
+        self._delay = growing_delay(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, jitter=random.random)
         self._left = MAX_FAILURES_IN_A_ROW
         self._tries = 0
         self._held = metrics.STAGE_HELD.labels(stage=stage)
@@ -193,32 +182,16 @@ class FailureBudget:
         return False
 
 
-class FailureBudgets:
-    """The budgets of a process: one for each stage and kind of source."""
+class FailureBudgets(dict[tuple[str, str], FailureBudget]):
+    """The budgets of a process, by stage and kind of source."""
 
-    def __init__(self) -> None:
-        self._budgets: dict[tuple[str, str], FailureBudget] = {}
-
-    def of(self, stage: str, source_kind: str) -> FailureBudget:
-        """The budget of a kind of work; the same one at each call."""
-        key = (stage, source_kind)
-        if key not in self._budgets:
-            self._budgets[key] = FailureBudget(stage)
-        return self._budgets[key]
-
-
-class StageOutput(Protocol):
-    @property
-    def key(self) -> bytes: ...
-    def to_bytes(self) -> bytes: ...
+    def __missing__(self, key: tuple[str, str]) -> FailureBudget:
+        budget = self[key] = FailureBudget(key[0])
+        return budget
 
 
 I = TypeVar("I", bound=StageInput)  # noqa: E741 -- the usual name of an input
-O = TypeVar("O", bound=StageOutput)  # noqa: E741 -- the usual name of an output
-
-
-async def _nothing_to_do(_input: object) -> None:
-    """What most stages do before a record is tried again."""
+O = TypeVar("O", bound=Envelope | Commit)  # noqa: E741 -- the usual name of an output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,9 +213,10 @@ class StageDefinition(Generic[I, O]):
     finish: Callable[[I, SourceEndedError], O]
     on_sent: Callable[[O, RecordMetadata], None] = lambda _output, _sent: None
     shows_health: Callable[[O], bool] = lambda _output: True
-    before_retry: Callable[[I], Awaitable[None]] = _nothing_to_do
+    before_retry: Callable[[I], Awaitable[None]] | None = None
 
 
+@dataclass(slots=True)
 class StageProcessor(Generic[I, O]):
     """Processes one record at a time for a window.
 
@@ -250,84 +224,69 @@ class StageProcessor(Generic[I, O]):
     stages of a chain share `seen`: a record counts as seen once the last of them has its output durable.
     """
 
-    def __init__(
-        self,
-        definition: StageDefinition[I, O],
-        *,
-        sender: Sender,
-        dead_letters: DeadLetterWriter,
-        seen: SeenOrigins,
-        budgets: FailureBudgets | None = None,
-    ) -> None:
-        self._definition = definition
-        self._sender = sender
-        self._dead_letters = dead_letters
-        self._seen = seen
-        self._budgets = budgets or FailureBudgets()
+    definition: StageDefinition[I, O]
+    sender: Sender
+    dead_letters: DeadLetterWriter
+    seen: SeenOrigins
+    budgets: FailureBudgets
 
     async def __call__(self, record: KafkaRecord) -> KafkaRecord | None:
-        started, stage = perf_counter(), self._definition.stage
-        stage_input = self._definition.read(record)
+        started, stage, topic = perf_counter(), self.definition.stage, self.definition.topic
+        stage_input = self.definition.read(record)
         position = stage_input.envelope.origin.position
-        if position in self._seen:
+        if position in self.seen:
             metrics.REPEATS_DROPPED.labels(stage=stage).inc()
             return None
         output = await self._run_work(stage_input, record)
         next_record: KafkaRecord | None = None
-        if output is not None and self._definition.topic is None:
+        if output is not None and topic is None:
             next_record = replace(record, content=output)
         else:
-            if output is not None and self._definition.topic is not None:
-                await self._send(self._definition.topic, stage_input, record, output)
-            self._seen.add(position)
+            if output is not None and topic is not None:
+                try:
+                    sent = await self.sender.send(topic, key=output.key, value=output.to_bytes())
+                except RecordTooLarge as error:
+                    ended = SourceEndedError("output_too_large", str(error))
+                    output = await self._dead_letter(stage_input, record, ended)
+                    sent = await self.sender.send(topic, key=output.key, value=output.to_bytes())
+                self.definition.on_sent(output, sent)
+            self.seen.add(position)
         metrics.STAGE_SECONDS.labels(stage=stage).observe(perf_counter() - started)
         return next_record
 
     async def _run_work(self, stage_input: I, record: KafkaRecord) -> O | None:
         envelope = stage_input.envelope
-        budget = self._budgets.of(self._definition.stage, envelope.source_kind)
+        budget = self.budgets[self.definition.stage, envelope.source_kind]
         while True:
             try:
-                output = await self._definition.work(stage_input, record)
+                output = await self.definition.work(stage_input, record)
             except Exception as error:
-                ended = self._end_of(error, record)
-                if ended is None:
+                if isinstance(error, SourceEndedError):
+                    ended = error
+                elif isinstance(error, StatementTimeoutError):
+                    ended = SourceEndedError("statement_timeout", str(error))
+                elif isinstance(error, _PROGRAM_ERRORS) or fault_of(error) == "record":
+                    log.exception("record_failed", stage=self.definition.stage, position=record.position)
+                    detail = "".join(traceback.format_exception_only(error)).strip()
+                    ended = SourceEndedError("unexpected_error", detail, possibly_systemic=True)
+                else:  # it concerns the stage
                     raise
                 if not ended.possibly_systemic or await budget.spend():
                     return await self._dead_letter(stage_input, record, ended)
-                await self._definition.before_retry(stage_input)
+                if self.definition.before_retry is not None:
+                    await self.definition.before_retry(stage_input)
             else:
-                if output is not None and envelope.end is None and self._definition.shows_health(output):
+                if output is not None and envelope.end is None and self.definition.shows_health(output):
                     budget.record_success()
                 return output
 
-    def _end_of(self, error: Exception, record: KafkaRecord) -> SourceEndedError | None:
-        """How the source ends by an error; None where the error concerns the stage."""
-        if isinstance(error, SourceEndedError):
-            return error
-        if isinstance(error, StatementTimeoutError):
-            return SourceEndedError("statement_timeout", str(error))
-        if not isinstance(error, _PROGRAM_ERRORS) and fault_of(error) != "record":
-            return None
-        log.error("record_failed", stage=self._definition.stage, position=record.position, exc_info=error)
-        detail = "".join(traceback.format_exception_only(error)).strip()
-        return SourceEndedError("unexpected_error", detail, possibly_systemic=True)
-
-    async def _send(self, topic: str, stage_input: I, record: KafkaRecord, output: O) -> None:
-        try:
-            sent = await self._sender.send(topic, key=output.key, value=output.to_bytes())
-        except RecordTooLarge as error:
-            output = await self._dead_letter(stage_input, record, SourceEndedError("output_too_large", str(error)))
-            sent = await self._sender.send(topic, key=output.key, value=output.to_bytes())
-        self._definition.on_sent(output, sent)
-
     async def _dead_letter(self, stage_input: I, record: KafkaRecord, error: SourceEndedError) -> O:
-        await self._dead_letters.write(
+        await self.dead_letters.write(
             record,
-            stage=self._definition.stage,
+            stage=self.definition.stage,
             reason=error.reason,
             detail=error.detail,
             tries=1 + (error.step.reprompts if error.step else 0),
             source_id=stage_input.envelope.source_id,
         )
-        return self._definition.finish(stage_input, error)
+        return self.definition.finish(stage_input, error)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
@@ -18,15 +19,15 @@ from mnemolog.streams.kafka.record import KafkaRecord, StartOffsetLookup
 _STOPPING: Final = (PartitionError, UnsupportedVersionError)
 
 
+@dataclass(frozen=True, slots=True)
 class ProjectStage:
     """Works on a batch of commits, of each partition consecutive ones; `on_written` is called after each.
 
     What stops one partition is raised when the others of its batch are written.
     """
 
-    def __init__(self, projector: Projector, *, on_written: Callable[[], None] = lambda: None) -> None:
-        self._projector = projector
-        self._on_written = on_written
+    projector: Projector
+    on_written: Callable[[], None] = lambda: None
 
     async def __call__(self, records: Sequence[KafkaRecord]) -> None:
         batch: dict[int, list[LogRecord]] = {}
@@ -34,16 +35,16 @@ class ProjectStage:
             batch.setdefault(record.partition, []).append(LogRecord(offset=record.offset, value=record.value or b""))
         started = perf_counter()
         try:
-            await self._projector.apply(batch)
+            await self.projector.apply(batch)
         except _STOPPING as error:
             if len(batch) > 1:
                 for partition, found in batch.items():
                     if partition != getattr(error, "partition", None):
                         with suppress(*_STOPPING):
-                            await self._projector.apply({partition: found})
+                            await self.projector.apply({partition: found})
             raise
         finally:
-            self._on_written()
+            self.on_written()
         metrics.STAGE_SECONDS.labels(stage="project").observe(perf_counter() - started)
 
 

@@ -32,8 +32,9 @@ from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts
 from mnemolog.streams.resolution.turn import TurnDecider
 from mnemolog.streams.resolution.unread_turns import with_raw_facts
 from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
+from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.match import MatchStage
-from mnemolog.streams.stages.processor import ReceivedEnvelope, TurnSettings, WaitUntilProjected, limit_end
+from mnemolog.streams.stages.processor import ReceivedEnvelope, WaitUntilProjected, limit_end
 from mnemolog.streams.stages.promote import Promoter
 from mnemolog.streams.summaries import DueSummaries, EntitySummariser
 
@@ -76,7 +77,7 @@ class ResolveStage:
     commands: CommandParts
     close_lapsed: HeldOverwriteCloser
     limits: LimitEnforcer
-    settings: TurnSettings
+    settings: EffectiveSettings
     embedding_model: str
     wait_until_projected: WaitUntilProjected
     forget_replies: Callable[[str, str], Awaitable[None]]

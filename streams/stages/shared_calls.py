@@ -5,18 +5,17 @@ Which turns share it, how long a turn waits, and what each would ask alone.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.faults import RECORD_ERRORS
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import Background, ReplyNotStorableError, StoredReply
-from mnemolog.schemas.turn import Turn
 from mnemolog.streams import metrics
 from mnemolog.streams.llm.extract_prompt import extraction_prompt, shared_prompt
 from mnemolog.streams.llm.ports import (
@@ -36,6 +35,7 @@ from mnemolog.streams.llm.shared_prompt import (
     turns_together,
 )
 from mnemolog.streams.llm.withheld import allowed_categories
+from mnemolog.streams.stages.background import BackgroundReader
 
 MAX_ARRIVING_SECONDS: Final = 5.0
 FRESH_SECONDS: Final = 1.0
@@ -59,20 +59,6 @@ class CallWait:
         return cls(linger=min(linger, max(0.0, linger - waited)), arriving=arriving)
 
 
-class Backgrounds(Protocol):
-    """What extractions are shown beside their turns (`mnemolog.streams.stages.background`)."""
-
-    def remember(self, turn: Turn, place: tuple[datetime, int]) -> None: ...
-
-    def forget(self, owner: str, published_at: datetime) -> None: ...
-
-    async def background_of(self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy) -> Background: ...
-
-    async def read_background(
-        self, turn: Turn, place: tuple[datetime, int], rules: EffectivePolicy
-    ) -> tuple[Background, StoredReply | None]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnQuestion:
     """The question of a turn, and what it is about."""
@@ -82,6 +68,7 @@ class TurnQuestion:
     asked: SourceQuestion
 
 
+@dataclass(frozen=True, slots=True)
 class TurnQuestions:
     """Makes the questions of turns.
 
@@ -89,22 +76,14 @@ class TurnQuestions:
     names that are asked for.
     """
 
-    def __init__(
-        self,
-        backgrounds: Backgrounds,
-        categories: tuple[str, ...],
-        entity_types: tuple[str, ...],
-        *,
-        detect_mood: bool = False,
-    ) -> None:
-        self._backgrounds = backgrounds
-        self._categories = categories
-        self._entity_types = entity_types
-        self._detect_mood = detect_mood
+    backgrounds: BackgroundReader
+    categories: tuple[str, ...]
+    entity_types: tuple[str, ...]
+    detect_mood: bool = False
 
     async def question_of(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion:
         """What the turn asks alone; the same at each delivery."""
-        background = await self._backgrounds.background_of(placed.turn, placed.place, rules)
+        background = await self.backgrounds.background_of(placed.turn, placed.place, rules)
         return self._question(placed, rules, background, None)
 
     def _question(
@@ -113,11 +92,11 @@ class TurnQuestions:
         turn, overrides = placed.turn, placed.turn.overrides
         task = ExtractionTask(
             turn=turn,
-            categories=allowed_categories(self._categories, rules.instructions),
-            entity_types=self._entity_types,
+            categories=allowed_categories(self.categories, rules.instructions),
+            entity_types=self.entity_types,
             instructions=rules.instructions,
             background=background,
-            detect_mood=self._detect_mood,
+            detect_mood=self.detect_mood,
         )
         prompt = replace(extraction_prompt(task), model=overrides.chat_model, timeout=overrides.llm_timeout)
         source = RequestSource(
@@ -136,9 +115,9 @@ class TurnQuestions:
         """
         found, wanted = [], {one.place for one in turns}
         for one in conversation:
-            self._backgrounds.remember(one.turn, one.place)
+            self.backgrounds.remember(one.turn, one.place)
             if one.place in wanted:
-                background, new = await self._backgrounds.read_background(one.turn, one.place, rules)
+                background, new = await self.backgrounds.read_background(one.turn, one.place, rules)
                 found.append(self._question(one, rules, background, new))
         return found
 
@@ -148,33 +127,7 @@ MIN_DIVIDED: Final = 3
 TURN_ERRORS: Final = (*RECORD_ERRORS, StatementTimeoutError, ReplyNotStorableError)
 """What a value of one of the turns can cause."""
 
-Q = TypeVar("Q")
-
 log = get_logger(__name__)
-
-
-async def ask_divided(
-    questions: Sequence[Q], ask: Callable[[Sequence[Q]], Awaitable[Sequence[bool]]]
-) -> AsyncIterator[tuple[Q, bool]]:
-    """Have all `questions` asked; gives each with whether it has a part of a reply. `ask` asks some in one call."""
-    try:
-        found, reason = await ask(questions), "no_part"
-    except BatchSuspectError as error:
-        log.info("shared_call_failed", turns=len(questions), error=str(error))
-        if len(questions) > MIN_DIVIDED:
-            middle = len(questions) // 2
-            for half in (questions[:middle], questions[middle:]):
-                async for answered in ask_divided(half, ask):
-                    yield answered
-            return
-        found, reason = [False] * len(questions), "refused"
-    except (PromptRefusedError, *TURN_ERRORS) as error:
-        log.info("shared_call_failed", turns=len(questions), error=str(error))
-        found, reason = [False] * len(questions), "refused"
-    if alone := list(found).count(False):
-        metrics.TURNS_ASKED_ALONE.labels(reason=reason).inc(alone)
-    for answered in zip(questions, found, strict=True):
-        yield answered
 
 
 MAX_REMEMBERED: Final = 4096
@@ -198,15 +151,12 @@ class CallSharer:
         # By turn its question, where it has a part of a reply; None where it is to be asked about alone.
         self._asked: OrderedDict[tuple[str, str, int], TurnQuestion | None] = OrderedDict()
 
-    def is_answered(self, placed: CallTurn, rules: EffectivePolicy) -> bool:
-        """Whether this process has asked about a turn together with others, by these rules, and got a reply."""
-        return self._answered(placed, rules) is not None
-
     def is_outdated(self, placed: CallTurn, rules: EffectivePolicy) -> bool:
-        """Whether it got a reply by other rules, which it does not use."""
-        return self._asked.get(_id(placed)) is not None and not self.is_answered(placed, rules)
+        """Whether a turn got a reply by other rules, which it does not use."""
+        return self._asked.get(_id(placed)) is not None and self.answered(placed, rules) is None
 
-    def _answered(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion | None:
+    def answered(self, placed: CallTurn, rules: EffectivePolicy) -> TurnQuestion | None:
+        """The question of a turn that this process has asked together with others, by these rules, and has a reply."""
         known = self._asked.get(_id(placed))
         return known if known is not None and known.task.instructions == rules.instructions else None
 
@@ -215,28 +165,21 @@ class CallSharer:
 
         A turn that was asked about with others before is not asked about with others again.
         """
-        if known := self._answered(placed, rules):
+        if known := self.answered(placed, rules):
             self._asked[_id(placed)] = None
             return known
         first = await self._questions.question_of(placed, rules)
-        is_first = most_turns(rules) > 1 and may_share(placed, rules) and _id(placed) not in self._asked
-        if is_first and (others := await self._others_if_readable(first, rules, waiting_turns)):
-            async for question, has_part in ask_divided([first, *others], partial(self._ask_once, rules=rules)):
-                self._asked[_id(question.placed)] = question if has_part else None
-                while len(self._asked) > MAX_REMEMBERED:
-                    self._asked.popitem(last=False)
+        if most_turns(rules) == 1 or not may_share(placed, rules) or _id(placed) in self._asked:
+            return first
+        try:
+            others = await self._others(first, rules, waiting_turns)
+        except TURN_ERRORS as error:  # one of them is at fault: it fails when its turn comes, and not this one
+            log.info("shared_call_failed", turns=1, error=str(error).strip())
+            return first
+        if others:
+            await self._ask_together([first, *others], rules)
             self._asked[_id(placed)] = None
         return first
-
-    async def _others_if_readable(
-        self, first: TurnQuestion, rules: EffectivePolicy, waiting_turns: WaitingTurns
-    ) -> list[TurnQuestion]:
-        """As `_others`; none where one of them is at fault: it fails when its turn comes, and not this one."""
-        try:
-            return await self._others(first, rules, waiting_turns)
-        except TURN_ERRORS as error:
-            log.info("shared_call_failed", turns=1, error=str(error).strip())
-            return []
 
     async def _others(
         self, first: TurnQuestion, rules: EffectivePolicy, waiting_turns: WaitingTurns
@@ -258,17 +201,35 @@ class CallSharer:
         replied = await asyncio.gather(*(self._model.has_reply(one.asked) for one in questions))
         return [one for one, has_reply in zip(questions, replied, strict=True) if not has_reply]
 
-    async def _ask_once(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> list[bool]:
+    async def _ask_together(self, questions: Sequence[TurnQuestion], rules: EffectivePolicy) -> None:
+        """Ask in one call, and note whose part its reply has; of halves of them, where one of the turns is suspect."""
         tasks = [one.task for one in questions]
         known = known_together(tasks, tokens=rules.known_tokens)
-        found = await self._model.ask_together(
-            [one.asked for one in questions],
-            shared_prompt(tasks, known),
-            partial(divide_reply, tasks=tasks),
-            known=tuple(fact.fact_id for fact in known.facts),
-            entities=tuple(entity.entity_id for entity in known.entities),
-        )
-        return list(found)
+        try:
+            found, reason = (
+                await self._model.ask_together(
+                    [one.asked for one in questions],
+                    shared_prompt(tasks, known),
+                    partial(divide_reply, tasks=tasks),
+                    known=tuple(fact.fact_id for fact in known.facts),
+                    entities=tuple(entity.entity_id for entity in known.entities),
+                ),
+                "no_part",
+            )
+        except (BatchSuspectError, PromptRefusedError, *TURN_ERRORS) as error:
+            log.info("shared_call_failed", turns=len(questions), error=str(error))
+            if isinstance(error, BatchSuspectError) and len(questions) > MIN_DIVIDED:
+                middle = len(questions) // 2
+                await self._ask_together(questions[:middle], rules)
+                await self._ask_together(questions[middle:], rules)
+                return
+            found, reason = [False] * len(questions), "refused"
+        if alone := list(found).count(False):
+            metrics.TURNS_ASKED_ALONE.labels(reason=reason).inc(alone)
+        for question, has_part in zip(questions, found, strict=True):
+            self._asked[_id(question.placed)] = question if has_part else None
+            while len(self._asked) > MAX_REMEMBERED:
+                self._asked.popitem(last=False)
 
 
 def _id(placed: CallTurn) -> tuple[str, str, int]:

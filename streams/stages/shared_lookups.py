@@ -20,7 +20,7 @@ from mnemolog.streams.text.differences import USER_WORDS
 
 MAX_TURNS_AT_ONCE: Final = 32
 """A turn of a large scope delays the other turns of its statement, so these are not too many."""
-_OPTIONS: Final[dict[str, Any]] = {
+LOOKUP_OPTIONS: Final[dict[str, Any]] = {
     "max_wait": 0.0,
     "max_concurrent": 2,
     "isolate_on": (*RECORD_ERRORS, StatementTimeoutError),
@@ -35,9 +35,9 @@ class SharedCandidateFinder(CandidateFinder):
 
     def __init__(self, pool: Pool, *, limit: int) -> None:
         super().__init__(pool, limit=limit, user_words=USER_WORDS)
-        self._statuses: MicroBatcher[SourceQuery, SourceStatus] = MicroBatcher(self.source_statuses, **_OPTIONS)
+        self._statuses: MicroBatcher[SourceQuery, SourceStatus] = MicroBatcher(self.source_statuses, **LOOKUP_OPTIONS)
         self._candidates: MicroBatcher[CandidateRequest, CandidateLists] = MicroBatcher(
-            self.find_many, max_items=MAX_TURNS_AT_ONCE, **_OPTIONS
+            self.find_many, max_items=MAX_TURNS_AT_ONCE, **LOOKUP_OPTIONS
         )
 
     async def find(self, request: CandidateRequest) -> CandidateLists:
@@ -56,7 +56,7 @@ class SharedPolicies(PolicyStore):
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
-        self._batcher: MicroBatcher[Scope, StoredPolicies] = MicroBatcher(self.stored_policies, **_OPTIONS)
+        self._batcher: MicroBatcher[Scope, StoredPolicies] = MicroBatcher(self.stored_policies, **LOOKUP_OPTIONS)
 
     async def effective_policy(self, scope: Scope, defaults: EffectivePolicy) -> EffectivePolicy:
         return (await self._batcher.submit(scope)).overlay(defaults)

@@ -18,7 +18,7 @@ from tests.support.databases import server_folder
 from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine, RunningCommand, turn_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(600)]
-QUICK = {"SESSION_TIMEOUT": "3", "HEARTBEAT_INTERVAL": "0.5", "METRICS_PORT": "0"}
+QUICK = {"SESSION_TIMEOUT": "3", "METRICS_PORT": "0"}
 PARTITIONS = 4
 
 

@@ -38,7 +38,6 @@ OF_A_FACT = ("facts", "--user", "mira")
         (("settings",), {"PARTITIONS": "many"}, 2, "MNEMOLOG_PARTITIONS"),
         (("settings",), {"CATEGORIES": "hobby"}, 2, "MNEMOLOG_CATEGORIES is not valid JSON"),
         (("settings",), {"TENANT": "a/b"}, 2, "MNEMOLOG_TENANT: a tenant has no '/'"),
-        (("settings",), {"HEARTBEAT_INTERVAL": "20"}, 2, "error: MNEMOLOG_HEARTBEAT_INTERVAL has to be less"),
         (("settings",), {"CONFLICT_THRESHOLD": "0.9", "DUPLICATE_THRESHOLD": "0.8"}, 2,
          "error: MNEMOLOG_CONFLICT_THRESHOLD must not be above"),
         (("settings",), {"PROVIDER": "gpt"}, 2, "MNEMOLOG_PROVIDER: Input should be 'offline' or 'openai'"),

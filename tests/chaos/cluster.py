@@ -106,7 +106,6 @@ def worker_environ() -> dict[str, str]:
         "TOPIC_PREFIX": PREFIX,
         "PARTITIONS": PARTITIONS,
         "SESSION_TIMEOUT": SESSION_SECONDS,
-        "HEARTBEAT_INTERVAL": 0.5,
         "MAX_PENDING": 12,
         "MAX_IN_FLIGHT": 4,
         "DRAIN_GRACE": 10,

@@ -55,7 +55,6 @@ async def model_server(
             provider="openai",
             base_url=server.base_url,
             session_timeout=2.0,
-            heartbeat_interval=0.3,
             max_pending=64,
             conflict_threshold=0.97,  # the server's vectors mean nothing: only equal words are near
         )

@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, cast
 
 from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.stores.facts import FactStore
@@ -27,6 +27,7 @@ from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.extract import parse_source
 from mnemolog.streams.stages.processor import ReceivedEnvelope, ended_envelope
+from tests.properties.model import PerfectReader
 from tests.properties.sentences import read
 from tests.support.builders.commits import MODEL, vector
 
@@ -38,19 +39,13 @@ _AXES: Final = 512
 _KEYS: Final = ("home_city", "employer", "pet", "drink", "allergy", "other")
 
 
-class Reader(Protocol):
-    """What stands in the place of the language model: one reply for a prompt of a source."""
-
-    def reply(self, source_id: str, prompt: Prompt, attempt: int) -> str: ...
-
-
 class _Models:
     """The models of the history that runs: its reader, and vectors that follow from the texts."""
 
     model = MODEL
 
     def __init__(self) -> None:
-        self.reader: Reader | None = None
+        self.reader: PerfectReader | None = None
         self.chat = self.resolver = self.embedder = self
 
     def for_source(self, source: RequestSource, _question: Prompt) -> AskModel:
@@ -93,10 +88,9 @@ class Harness:
 
     def __init__(self, pool: Pool, settings: StreamsSettings) -> None:
         self.pool = pool
-        self.settings = settings
         self.now = datetime.min.replace(tzinfo=UTC)
         self.models = _Models()
-        self.stages = DecisionStages(pool, self.models, settings, clock=lambda: self.now)
+        self.stages = DecisionStages(pool, cast("Any", self.models), settings, clock=lambda: self.now)
         self.follow_ups: list[Command] = []
         self.resolver = self.stages.build_resolver(publish=self._follow)
         self.projector = Projector(pool, clock=lambda: self.now)
@@ -116,7 +110,7 @@ class Harness:
             finally:
                 await harness.stages.close()
 
-    async def start_history(self, reader: Reader) -> "History":
+    async def start_history(self, reader: PerfectReader) -> "History":
         if self._count % HISTORIES_BETWEEN_CLEANINGS == 0:
             await self.clean()
         self._count += 1
@@ -151,10 +145,6 @@ class History:
         self.commits: list[Commit] = []
         self._offset = 0
         self._sweep = ExpirySweep(harness.facts, publish=self._expire, owns_scope=lambda scope: scope == self.scope)
-
-    @property
-    def now(self) -> datetime:
-        return self.harness.now
 
     async def publish_turn(self, turn: Turn, *, now: datetime) -> Commit | None:
         """Carry a turn to its commit, decided at `now`, and into the tables."""

@@ -15,7 +15,7 @@ from mnemolog.streams.llm.ports import (
     SummaryTask,
     TaskPrompt,
 )
-from tests.properties.sentences import CALLED, NAME, Form, Meaning, form_of, merged, person_of, read, words_of, write
+from tests.properties.sentences import CALLED, NAME, Form, Meaning, form_of, person_of, read, words_of, write
 from tests.support.builders.model_replies import decision_json, decisions_reply, facts_reply, summary_reply
 
 JsonObject = Mapping[str, Any]
@@ -102,24 +102,21 @@ class PerfectReader:
     def _decisions(self, task: NumberedConflicts, said: set[str], attempt: int) -> Iterable[JsonObject]:
         used, ended = set[int](), set[int]()
         for conflict in task.conflicts:
-            verdict, targets = best_verdict(conflict, used, ended, greedy=self.greedy)
+            is_last = conflict is task.conflicts[-1]  # what it takes for another's it uses up
+            verdict, targets = best_verdict(conflict, used, ended, greedy=self.greedy and is_last)
             may_be_two = attempt and verdict == "KEEP" and conflict.fact.subject in CALLED
             is_known = conflict.fact.text not in said and not self.greedy_late
             if self.greedy and (is_known or may_be_two):  # or people who are one now
                 verdict, targets = "ADD", ()
             if self.careless and verdict == "MERGE":
                 verdict, targets = "KEEP", targets[:1]
-            if self.lets_ends_stand and verdict == "REPLACE" and not any(map(_holds, targets)):
+            is_of_end = not any((known := meaning_of(one)) and known.holds for _, one in targets)
+            if self.lets_ends_stand and verdict == "REPLACE" and is_of_end:
                 verdict, targets = "ADD", ()
             labels = {label for label, _ in targets}
             used |= labels
             ended |= labels if verdict in OVERWRITES else set()
             yield decision_on(conflict, verdict, targets)
-
-
-def _holds(target: tuple[int, Candidate]) -> bool:
-    known = meaning_of(target[1])
-    return known is not None and known.holds
 
 
 def best_verdict(
@@ -195,7 +192,7 @@ def merged_text(conflict: NumberedConflict, targets: Targets) -> str:
             or (one.topic, one.until, one.begins) != (whole.topic, whole.until, whole.begins)
         ):
             return " ".join(dict.fromkeys(all_texts))
-        whole = merged(whole, one)
+        whole = replace(whole, details=whole.details | one.details)
     assert whole is not None
     subjects = [conflict.fact.subject, *(subject for _, subject in texts)]
     named = [one for one in subjects if one and person_of(one) == whole.person]

@@ -24,6 +24,11 @@ def words_of(name: str) -> tuple[str, str]:
     return tie, name.removeprefix(tie).strip()
 
 
+def forms_of(name: str) -> set[str]:
+    """The names that this one may be short for, or that are short for it."""
+    return {*SHORT_FORMS.get(name, ()), *(one for one, full in SHORT_FORMS.items() if name in full)}
+
+
 def key_of(text: str) -> str:
     """What a name says: "my wife Ana", as a name, says who is the wife."""
     return words_of(text)[0] or text
@@ -120,8 +125,6 @@ class People:
         self.never_split: set[str] = set()
         """What splits that were undone had made: what was decided about it meant nothing else."""
         self.deleted: set[str] = set()
-        self.parted: set[str] = set()
-        """Those of whom splits have taken facts."""
         self.brought: dict[str, Told] = {}
         for one in told:
             self._take(one)
@@ -156,7 +159,6 @@ class People:
     def _split(self, order: Order) -> None:
         same = self.one_with(order.who)
         moved = [one for one in order.facts if self.about.get(one) in same]
-        self.parted |= {self.about[one] for one in moved} | (same if order.facts else set())
         self.about |= dict.fromkeys(moved, order.name)
         self._lose(order.who, [order.called, *order.names])
         rest = {key_of(one): one for one in order.names if one != order.called}
@@ -237,12 +239,6 @@ class People:
             return True
         return self._is_said_in_a_fact(name)
 
-    def unclear(self) -> set[str]:
-        """Those of whom nothing is told since splits have taken it: whether readers see them is left open."""
-        return {
-            one for one in self.known() if not self._turns_of(one) and not self.one_with(one).isdisjoint(self.parted)
-        }
-
     def is_shown(self, head: str) -> bool:
         if self._turns_of(head):
             return bool(self.facts_of(head))
@@ -266,8 +262,7 @@ class People:
         if words == NAME:
             return USER
         shown = self.shown_names()
-        tied = holders_of(tie, shown)
-        nameless = [one for one in tied if all(name.is_tie for name in known[one])]
+        tied, nameless = holders_of(tie, shown), self.nameless(tie)
         called = holders_of(name, known)
         plain = [one for one in called if not any(name.is_tie for name in shown[one])]
         if not name:
@@ -280,10 +275,15 @@ class People:
             fitting = nameless or self._short(name, tie)
         return fitting[0] if len(fitting) == 1 else None
 
+    def nameless(self, tie: str) -> list[str]:
+        """Those who are this to the user, and have no name."""
+        known = self.known()
+        return [one for one in holders_of(tie, self.shown_names()) if all(name.is_tie for name in known[one])]
+
     def bearer(self, words: str, head: str) -> str:
         """Of those who are one the one whose name was said; of a name that several have the one whom they are."""
         tie, name = words_of(words)
-        forms = {name, *SHORT_FORMS.get(name, ()), *(one for one, full in SHORT_FORMS.items() if name in full)}
+        forms = {name, *forms_of(name)}
         names = self.known().get(head, [])
         bearers = [one.whose for one in names if one.key in ({name} if name else {tie})]
         bearers = bearers or [one.whose for one in names if one.key in forms]
@@ -291,7 +291,7 @@ class People:
 
     def _short(self, name: str, tie: str) -> list[str]:
         """Those whose name is a form of this one, and who have no other full name or tie."""
-        near = set(SHORT_FORMS.get(name, ())) | {one for one, full in SHORT_FORMS.items() if name in full}
+        near = forms_of(name)
         fitting = []
         for one, names in self.known().items():
             proper, ties = {n.text for n in names if not n.is_tie}, {n.key for n in names if n.is_tie}
@@ -315,9 +315,7 @@ class People:
     def proposal(self, words: str, whose: str | None) -> tuple[str, str] | None:
         """Somebody without a name who is what the words say, and may be the one whom they mean."""
         tie, name = words_of(words)
-        known = self.known()
-        tied = holders_of(tie, self.shown_names())
-        nameless = [one for one in tied if all(name.is_tie for name in known[one])]
+        nameless = self.nameless(tie)
         if not name or whose is None or len(nameless) != 1 or whose in nameless or whose == USER:
             return None
         return None if self._is_decided(nameless[0], whose) else (nameless[0], whose)
@@ -384,7 +382,7 @@ class People:
             for who, other in (pair, pair[::-1]):
                 if who in found:
                     found[who].pending.add(other)
-        return {head: one for head, one in found.items() if head not in self.unclear()}
+        return found
 
     def _summary_of(self, head: str, facts: set[str]) -> tuple[int, int] | None:
         version, found = 0, None
@@ -455,5 +453,7 @@ def _promote(run: People, told: list[Told], order: Order) -> None:
             parts = (next((name.key for name in names if name.is_tie == is_tie), "") for is_tie in (True, False))
             turn = replace(one.step, in_run=False, arrives=order.arrives)
             said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, here.get(head))
+            if {*(said.proposed or ())} & {*here.values()}:
+                said.proposed = None  # nobody is asked about two that one command brings
             told.append(said)
             here[head] = said.whose

@@ -116,10 +116,9 @@ class PeoplePlayer(Player):
         people = people_after(self._history.steps)
         expected = people.seen()
         self._who = {self._entity(one): one for one in people.heads if one != USER}
-        unclear = people.unclear()
         async with self._harness.pool.connection() as conn:
             listed = {one.fact_id: one for one in await facts(conn, self._scope, at=self._harness.now) if holding(one)}
-            found = {who: one for who, one in (await self._seen(conn, listed)).items() if who not in unclear}
+            found = await self._seen(conn, listed)
             steps = self._history.steps
             changes = [at for at, one in enumerate(steps) if isinstance(one, Order) and one.kind in IDENTITY]
             if any(isinstance(one, Turn) for one in steps[min(changes, default=0) :]):  # it may have decided a question

@@ -5,7 +5,7 @@ So a reader can be perfect: whatever two sentences say, it knows how they go tog
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Final, Literal
@@ -110,13 +110,17 @@ class Meaning:
         return self.form in HOLDING
 
     @property
+    def kind(self) -> str:
+        return "holds" if self.holds else self.form
+
+    @property
     def topic(self) -> tuple[str, str, str]:
         return self.person, self.key, self.value
 
     @property
     def claim(self) -> tuple[object, ...]:
         """What it claims, however it is worded."""
-        return (*self.topic, "holds" if self.holds else self.form, self.details, self.begins, self.until)
+        return (*self.topic, self.kind, self.details, self.begins, self.until)
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -164,11 +168,6 @@ def read(text: str, subject: str | None = None) -> Meaning | None:
 def person_of(subject: str | None) -> str:
     """The person that a subject names."""
     return _PERSON_OF_SUBJECT.get((subject or "the user").strip().lower(), subject or "user")
-
-
-def merged(one: Meaning, other: Meaning) -> Meaning:
-    """What both say, of one value."""
-    return replace(one, details=one.details | other.details)
 
 
 def _day(text: str | None) -> datetime | None:

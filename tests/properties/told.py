@@ -92,8 +92,11 @@ class History:
 def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 -- one way out a kind
     """Whether there is what a command is about."""
     truth = truth_after(before)
+    promoted = any(isinstance(one, Order) and one.kind == "promote" for one in before)
     if isinstance(step, Turn):
-        return all(is_against(truth, one.meaning) for one in step.said if one.certainty != "explicit")
+        return not (step.in_run and promoted) and all(
+            is_against(truth, one.meaning) for one in step.said if one.certainty != "explicit"
+        )
     match step.kind:
         case "delete" | "correct" | "update":
             return truth.current(step.topic) is not None
@@ -115,14 +118,9 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             echoes = (isinstance(one, Turn) and {said.text for said in one.said} <= {*one.recalled} for one in named)
             return bool(named) and not any(echoes)
         case "promote":
-            return truth.run is not None
+            return truth.run is not None and not promoted
         case _:
             return True
-
-
-def is_plain(said: Said) -> bool:
-    """Whether a sentence says that a value holds, and nothing else."""
-    return said == Said(Meaning(*said.meaning.topic), said.subject, said.wording)
 
 
 def is_news(truth: Truth, meaning: Meaning, at: datetime) -> bool:
@@ -180,7 +178,7 @@ class _Teller:
             self._day += self._random.choice([1, 1, 2, 9] if "late" in self._features else [0.1, 1, 1, 2, 9])
             kind = self._random.choice(orders) if orders and self._random.random() < 0.4 else None
             step = self._order(kind) if kind else self._turn()
-            if step is not None:
+            if step is not None and is_possible(self._steps, step):
                 self._steps.append(step)
         steps = sorted(self._steps, key=lambda step: step.arrives)
         return History((), self._features, is_possible).of(steps)
@@ -196,7 +194,7 @@ class _Teller:
         truth = truth_after(self._steps)
         if truth.held() and self._random.random() < 0.5:
             return self._about_held(truth)
-        in_run = self._has("run", 0.6) and not self._promoted()
+        in_run, texts = self._has("run", 0.6), [one.text for one in self._told()]
         said = self._sentences(truth, in_run=in_run)
         if not said:
             return None
@@ -210,7 +208,7 @@ class _Teller:
             immutable=self._has("immutable", 0.7 if in_run else 0.4),
             in_run=in_run,
             ahead=self._has("ahead"),
-            recalled=self._recalled() if self._has("recalled") else (),
+            recalled=tuple(self._random.sample(texts, 1)) if texts and self._has("recalled") else (),
         )
 
     def _sentences(self, truth: Truth, *, in_run: bool) -> list[Said]:
@@ -226,9 +224,13 @@ class _Teller:
                 said.append(again)
             elif meaning is not None:
                 said.append(self._said(truth, meaning))
-                if slot.single_valued and self._has("several") and is_plain(said[-1]):  # the same in other words
+                is_plain = said[-1] == Said(Meaning(*meaning.topic), said[-1].subject, said[-1].wording)
+                if slot.single_valued and self._has("several") and is_plain:  # the same in other words
                     said.append(replace(said[-1], wording=said[-1].wording + 1))
         return said
+
+    def _told(self) -> list[Said]:
+        return [one for step in self._steps if isinstance(step, Turn) for one in step.said]
 
     def _about_held(self, truth: Truth) -> Turn:
         """A turn that is sent again, or or says again what waits, or what that would end; a late one said it before."""
@@ -243,20 +245,11 @@ class _Teller:
         wording = said.said.wording + self._random.choice([0, 1])
         return Turn(f"t{len(self._steps)}", at, self._now, (replace(said.said, wording=wording),))
 
-    def _recalled(self) -> tuple[str, ...]:
-        texts = [one.text for step in self._steps if isinstance(step, Turn) for one in step.said]
-        return (self._random.choice(texts),) if texts else ()
-
-    def _knows(self, truth: Truth, person: str, slot: Slot, value: str) -> bool:
-        return any(one.topic == (person, slot.key, value) for one in truth.open())
-
     def _again(self, truth: Truth, person: str, slot: Slot) -> Said | None:
         """What was said of a key in the same words, mostly where it tells something new now."""
-        said = [
-            one for step in self._steps if isinstance(step, Turn) for one in step.said if one.certainty == "explicit"
-        ]
-        known = [one for one in said if one.meaning.topic[:2] == (person, slot.key)]
+        known = [one for one in self._told() if one.meaning.topic[:2] == (person, slot.key)]
         known = [one for one in known if not (one.meaning.begins or one.meaning.until or one.slotless)]
+        known = [one for one in known if one.certainty == "explicit"]
         known = [one for one in known if "detail" in self._forms or not one.meaning.details]
         news = [one for one in known if is_news(truth, one.meaning, self._now)]
         share = 0.4 if "immutable" in self._features else 0.8
@@ -311,8 +304,7 @@ class _Teller:
                 meaning = Meaning(*known.topic[:2], self._random.choice(free))
                 return replace(order, topic=known.topic, said=Said(meaning, self._subjects[meaning.person]))
             case "confirm" | "reject":
-                held = [one.source for one in truth.held()] if len(truth.held()) == 1 or kind == "reject" else []
-                return replace(order, of=self._random.choice(held)) if held else None
+                return replace(order, of=self._random.choice(truth.held()).source) if truth.held() else None
             case "undo":
                 last = self._steps[-1] if self._steps else order
                 kept = ("publish", "timer", "promote", "undo" if last is order else "")
@@ -320,18 +312,13 @@ class _Teller:
                 return None if is_kept else replace(order, of=last.name)
             case "import":
                 return self._import(order, truth)
-            case "promote":
-                return order if truth.run and not self._promoted() else None
             case _:
                 return order
-
-    def _promoted(self) -> bool:
-        return any(isinstance(one, Order) and one.kind == "promote" for one in self._steps)
 
     def _import(self, order: Order, truth: Truth) -> Order | None:
         slot = self._random.choice(self._slots)
         values = [
-            value for value in slot.values if self._knows(truth, "user", slot, value) or not slot.single_valued
+            value for value in slot.values if truth.current(("user", slot.key, value)) or not slot.single_valued
         ] or ([] if any(one.topic[:2] == ("user", slot.key) for one in truth.episodes()) else slot.values)
         if not values:
             return None

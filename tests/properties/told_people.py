@@ -59,7 +59,7 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: C901, PLR0
     people = people_after(before)
     if isinstance(step, Turn):
         return _may_say(people_after(before, of_run=True) if step.in_run else people, step.said[0])
-    known = {*people.known()} - people.unclear()
+    known = {*people.known()}
     facts = {one.name for one in people.told} if step.kind == "split" else _facts(people, step)
     named = {one for one in (step.who, step.other) if one} if step.kind not in ("confirm", "reject") else set()
     if step.called == NAME or not (named <= known and facts.issuperset(step.facts)):
@@ -67,8 +67,7 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: C901, PLR0
     match step.kind:
         case "promote":
             run, known_values = people_after(before, of_run=True), {one.topic[1:] for one in people.episodes()}
-            told = [one.topic[1:] for one in run.episodes() if one.ends is None]
-            return known_values.isdisjoint(told) and len({key for key, _ in told}) == len(told)
+            return known_values.isdisjoint(one.topic[1:] for one in run.episodes())
         case "undo":
             return any(one.name == step.of for one in people.told if one.holds)
         case "confirm" | "reject":
@@ -81,8 +80,6 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: C901, PLR0
             return step.called in step.names or not holders_of(step.called, people.shown_names())
         case "summarise" if step.facts:
             return set(step.facts) == facts & people.fact_names(step.who)
-        case "delete":
-            return not _deletes_end_before_value(people, step.facts)
         case "forget" if step.facts:
             return set(step.facts) == people.fact_names(step.who)
         case _:
@@ -94,15 +91,6 @@ def _facts(people: People, step: Order) -> set[str]:
     if step.kind == "summarise":
         return people.open_facts()
     return {name for one in people.known() for name in people.fact_names(one)}
-
-
-def _deletes_end_before_value(people: People, facts: Sequence[str]) -> bool:
-    """Whether an end is deleted after which a value was told: what holds again is then a question beside that value."""
-    said = {told.name: one for told, one in people.statements()}
-    ends = [one for name in people.versions_since(facts) if not (one := said[name]).meaning.holds]
-    return any(
-        end.at < one.at and end.meaning.topic[:2] == one.meaning.topic[:2] for end in ends for one in said.values()
-    )
 
 
 def _may_say(people: People, said: Said) -> bool:
@@ -177,7 +165,7 @@ class _Teller:
 
     def _order(self, kind: Kind, people: People) -> Order | None:
         order = Order(f"c{len(self.steps)}", on_day(len(self.steps)), kind)
-        known = sorted({*people.known()} - people.unclear() - {USER})
+        known = sorted({*people.known()} - {USER})
         if kind == "undo":
             undoable = [one for one in people.told if self._is_undoable(one, people)]
             if self._kinds.count("undo") > 1:  # the forgetting, then its undo
@@ -246,10 +234,10 @@ class _Teller:
             first = by_name[first.step.of or ""]
         later = people.told[people.told.index(told) + 1 :]
         undone = {one.step.of for one in later if isinstance(one.step, Order) and one.step.kind == "undo"}
-        is_promoted = isinstance(told.step, Turn) and told.step.at < told.step.arrives
+        is_promoted = (
+            first.step.at < first.step.arrives if isinstance(first.step, Turn) else first.step.kind == "promote"
+        )
         if not told.holds or told.name in undone or is_promoted:
-            return False
-        if isinstance(first.step, Order) and first.step.kind == "promote":
             return False
         if isinstance(first.step, Order) and (first.step.kind == "split" or not first.step.facts):
             return True

@@ -125,7 +125,7 @@ class Truth:
 
     def waiting(self) -> set[tuple[Topic, str]]:
         """What waits for a confirmation, and what it says."""
-        return {(one.meaning.topic, "holds" if one.meaning.holds else one.meaning.form) for one in self.held()}
+        return {(one.meaning.topic, one.meaning.kind) for one in self.held()}
 
     def claims(self, at: datetime) -> set[Claim]:
         return claims_of(one for one in self.episodes() if one.holds(at))

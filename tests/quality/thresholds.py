@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.turn import Overrides
-from mnemolog.streams.runtime.effective_settings import thresholds_for
 from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.effective_settings import thresholds_for
 from tests.bench.markdown import table
 from tests.quality.model_sources import chosen_models
 from tests.quality.similarities import LABELS, Label, Pair, extracted_pairs, plain_pairs

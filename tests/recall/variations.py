@@ -7,7 +7,7 @@ from typing import Any, Final
 from mnemolog.client.search import Include
 from mnemolog.projections.search.search import SearchOptions
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME
-from mnemolog.streams.runtime.effective_settings import search_floor
+from mnemolog.streams.stages.effective_settings import search_floor
 from tests.recall.measures import DEEPEST
 from tests.recall.stored import Kind
 

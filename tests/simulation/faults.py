@@ -101,7 +101,7 @@ def no_epoch() -> Patches:
     async def run(self: Window, deliveries: AsyncIterable[Delivery], fail: FailureHandler) -> None:
         self.fail = fail
         async for delivery in deliveries:
-            while self._is_full(delivery.record):
+            while self._pending >= self.max_pending and not self._overflows(delivery.record):
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
             if self._horizon is None:
@@ -367,15 +367,15 @@ def seen_early() -> Patches:
     original = StageProcessor.__call__
 
     async def process(self: Any, record: KafkaRecord) -> KafkaRecord | None:
-        position = self._definition.read(record).envelope.origin.position
-        if position in self._seen and record.content is None:
+        position = self.definition.read(record).envelope.origin.position
+        if position in self.seen and record.content is None:
             return None
-        seen, self._seen = self._seen, set()
+        seen, self.seen = self.seen, set()
         seen.add(position)
         try:
             return await original(self, record)
         finally:
-            self._seen = seen
+            self.seen = seen
 
     return patch.object(StageProcessor, "__call__", process)
 

@@ -24,7 +24,7 @@ from tests.simulation.servers.broker import Broker
 from tests.simulation.servers.faust_driver import SimulatedTransport
 from tests.simulation.servers.models import ModelServer, StoredReplies
 from tests.simulation.servers.postgres import Connection, Postgres
-from tests.simulation.stages import TUNING, SimulatedWorker, World
+from tests.simulation.stages import DRAIN_SECONDS, SESSION_SECONDS, SimulatedWorker, World
 from tests.simulation.workload import LOG, PARTITIONS, SOURCE, CommitWriter, Mishap, Workload, source_record, workload
 
 PATIENCE_SECONDS: Final = 400.0
@@ -106,7 +106,10 @@ class _Simulation:
         self._loop = loop
         self._load = load
         self._broker = Broker(
-            loop, partitions=PARTITIONS, session=TUNING.session_timeout, rebalance=TUNING.rebalance_timeout
+            loop,
+            partitions=PARTITIONS,
+            session=SESSION_SECONDS,
+            rebalance=DRAIN_SECONDS + app_module.REBALANCE_SECONDS,
         )
         self._postgres = Postgres(loop)
         self._world = World(

@@ -22,7 +22,7 @@ from mnemolog.streams.commands.context import PublishCommand
 from mnemolog.streams.commands.handler import CommandResult
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.errors import SourceEndedError
-from mnemolog.streams.kafka.app import KafkaTuning, StageApp
+from mnemolog.streams.kafka.app import StageApp
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS
 from mnemolog.streams.kafka.window import KeyedWindow
@@ -31,11 +31,11 @@ from mnemolog.streams.llm.calls import CallRetrier
 from mnemolog.streams.llm.ports import PromptRefusedError, RequestSource
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.resolution.turn import LlmDecider, PreparedTurn, TurnDecider
-from mnemolog.streams.runtime.effective_settings import EffectiveSettings
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.supervisor import run_stages
 from mnemolog.streams.runtime.worker import SharedResources, StageFactory
 from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.embed import EmbedStage
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.stages.match import MatchStage
@@ -77,7 +77,7 @@ class SharedExtractions:
 
     def __init__(self, model: CachedChatModel, world: Any) -> None:
         self._model = model
-        self._sharer = CallSharer(model, TurnQuestions(_NoBackgrounds(), CATEGORIES, ()), world.now)
+        self._sharer = CallSharer(model, TurnQuestions(cast("Any", _NoBackgrounds()), CATEGORIES, ()), world.now)
         turns = 1 + world.load.seed % 2 * 3
         self._rules = EffectivePolicy(call_turns=turns, call_linger=world.load.seed % 3 * 0.2)
 
@@ -120,7 +120,8 @@ class TurnLimits:
         return _SPENT if int(envelope.source_id.removeprefix("s")) % 2 else None
 
 
-TUNING: Final = KafkaTuning(session_timeout=5.0, heartbeat_interval=1.0, drain_timeout=4.0)
+SESSION_SECONDS: Final = 5.0
+DRAIN_SECONDS: Final = 4.0
 WATERMARK_SECONDS: Final = 0.05  # the real interval of 5 ms would take most of a run
 
 Builder = Callable[[], StageApp]
@@ -147,7 +148,7 @@ class World:
 def stage_builders(process: str, world: World) -> Mapping[Stage, Builder]:
     """A way to build each stage of one process."""
     load = world.load
-    factory = StageFactory(world.settings(), "nowhere:1", _shared_resources(world), load.stages)
+    factory = StageFactory(world.settings(), _shared_resources(world), load.stages)
     return {stage: _over_the_broker(factory.builder(stage), process, world.broker) for stage in factory.app_stages}
 
 
@@ -171,12 +172,12 @@ def _over_the_broker(build: Builder, process: str, broker: Broker) -> Builder:
 @cache  # reading the environment takes longer than building a stage
 def _settings(max_in_flight: int, max_pending: int, *, chain: bool) -> StreamsSettings:
     return StreamsSettings(
+        kafka="nowhere:1",
         partitions=PARTITIONS,
         provider="openai",  # the rules of the offline one share no calls
         chain=chain,
-        session_timeout=TUNING.session_timeout,
-        heartbeat_interval=TUNING.heartbeat_interval,
-        drain_grace=TUNING.drain_timeout,
+        session_timeout=SESSION_SECONDS,
+        drain_grace=DRAIN_SECONDS,
         max_in_flight=max_in_flight,
         max_pending=max_pending,
     )
@@ -256,7 +257,7 @@ class SimulatedStages:
             "finder": self._finder,
             "turns": TurnParts(
                 match_stage=self.match,
-                decider=AskedDecider(cast("Any", None), LlmDecider(self._chat, self._embedder)),
+                decider=AskedDecider(cast("Any", _NoEntities()), LlmDecider(self._chat, self._embedder)),
                 linker=cast("Any", _NoEntities()),
                 candidates=cast("Any", _NoEntities()),
                 asks_about_names=False,
@@ -291,6 +292,9 @@ class SimulatedStages:
 
 class _NoEntities:
     """Facts name nobody."""
+
+    async def subjects_of(self, *_: object) -> tuple[()]:
+        return ()
 
     async def find(self, *_: object) -> None:
         return None

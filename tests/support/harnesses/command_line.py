@@ -127,7 +127,6 @@ def server_settings(bootstrap: str, database: str) -> dict[str, str]:
         "TOPIC_PREFIX": f"accept-{uuid.uuid4().hex[:8]}.",
         "PARTITIONS": "2",
         "SESSION_TIMEOUT": "3",
-        "HEARTBEAT_INTERVAL": "0.5",
         "METRICS_PORT": "0",
     }
 

@@ -121,12 +121,13 @@ async def extracted(
 
     record = record_of(source if isinstance(source, bytes) else source.to_bytes())
     recorder: Any = model
+    shown: Any = backgrounds or Shown()
     extractor = ExtractStage(
         recorder,
         categories=CATEGORIES,
         rules_for=rules_for,
         precheck=precheck,
-        backgrounds=backgrounds or Shown(),
+        backgrounds=shown,
         detect_mood=detect_mood,
     )
     return await extractor(parse_source(record, max_bytes=10_000), record)

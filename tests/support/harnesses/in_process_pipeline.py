@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.stores.turns import ReplyStore
@@ -17,7 +17,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.ports import ChatModel, Embedder
-from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
+from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.settings import StreamsSettings
 
 TOPIC: Final = "conversation_turns"
@@ -29,7 +29,7 @@ _now: ContextVar[datetime] = ContextVar("now")
 class InProcessPipeline:
     """Takes one turn at a time of each owner to its end in the tables; turns of different owners at once."""
 
-    def __init__(self, settings: StreamsSettings, pool: Pool, models: Models) -> None:
+    def __init__(self, settings: StreamsSettings, pool: Pool, models: Any) -> None:
         self.pool = pool
         self._stages = DecisionStages(pool, models, settings, clock=_now.get)
         self._projector = Projector(pool)

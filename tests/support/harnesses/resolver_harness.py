@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.schemas.command import Command
@@ -110,7 +110,9 @@ class ResolverHarness:
         replies = ReplyStore(stored.pool)
         self.chat = self.resolver = CachedChatModel(self.chat_model, replies)
         self.embedder = CachedEmbedder(SimilarEmbedder(), replies, max_texts=256, max_wait=0, max_concurrent=1)
-        self.stages = DecisionStages(stored.pool, self, StreamsSettings(**settings), clock=lambda: self.now)
+        self.stages = DecisionStages(
+            stored.pool, cast("Any", self), StreamsSettings(**settings), clock=lambda: self.now
+        )
         self.follow_ups: list[Command] = []
         self.stage = self.stages.build_resolver(publish=self._publish)
 

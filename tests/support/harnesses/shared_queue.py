@@ -23,7 +23,7 @@ from mnemolog.streams.llm.cached_models import CachedChatModel
 from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError, Reply, SharedPrompt, Usage
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.offline.model import RuleModel
-from mnemolog.streams.stages.background import BackgroundReader, RecentTurns
+from mnemolog.streams.stages.background import BackgroundReader
 from mnemolog.streams.stages.extract import ExtractStage, leading_turns, parse_source
 from mnemolog.streams.stages.shared_calls import CallWait
 from tests.simulation.servers.models import StoredReplies
@@ -105,13 +105,13 @@ class Queue:
     def restart(self) -> None:
         """What a process remembers is gone."""
         stores: Any = _Known(self.slow, lambda: self.known)
-        self.recent = RecentTurns()
+        self.recent = BackgroundReader(stores, stores, stores, self.replies)
         self.stage = ExtractStage(
             CachedChatModel(self.model, self.replies),
             categories=CATEGORIES,
             rules_for=self._rules_for,
             precheck=self._precheck,
-            backgrounds=BackgroundReader(stores, stores, stores, self.replies, self.recent),
+            backgrounds=self.recent,
             clock=lambda: self.now,
             detect_mood=self.detect_mood,
         )

@@ -37,7 +37,6 @@ def worker_settings(bootstrap: str, database: str, prefix: str, **more: Any) -> 
         "topic_prefix": prefix,
         "partitions": PARTITIONS,
         "session_timeout": 6.0,
-        "heartbeat_interval": 0.5,
         "drain_grace": 10.0,
         "metrics_port": 0,
     }

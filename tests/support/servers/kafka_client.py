@@ -9,14 +9,19 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
 from aiokafka.errors import GroupCoordinatorNotAvailableError  # type: ignore[import-untyped] # as above
 
-from mnemolog.streams.kafka.app import KafkaTuning
+from mnemolog.streams.kafka.app import MAX_REQUEST_BYTES
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import Headers
+from mnemolog.streams.settings import StreamsSettings
 from tests.support.polling import eventually
 
 T = TypeVar("T")
 PARTITIONS: Final = 4
-QUICK_TUNING: Final = KafkaTuning(session_timeout=2.0, heartbeat_interval=0.3, commit_interval=0.3, drain_timeout=10.0)
+
+
+def quick_settings(bootstrap: str, prefix: str) -> StreamsSettings:
+    """Of a stage that notices soon that another one has come or gone."""
+    return StreamsSettings(kafka=bootstrap, topic_prefix=prefix, session_timeout=2.0, drain_grace=10.0)
 
 
 async def wait_until(condition: Callable[[], Awaitable[T]]) -> T:
@@ -27,8 +32,7 @@ async def wait_until(condition: Callable[[], Awaitable[T]]) -> T:
 
 @asynccontextmanager
 async def producer(bootstrap: str) -> AsyncIterator[Any]:
-    size = QUICK_TUNING.max_request_bytes
-    client = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, max_request_size=size)
+    client = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, max_request_size=MAX_REQUEST_BYTES)
     await client.start()
     try:
         yield client

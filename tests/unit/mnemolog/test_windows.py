@@ -12,7 +12,7 @@ PROGRAM = """
 import importlib, os, sys
 # Packages of others choose their own way at import: they are loaded first, ours under another name of the platform.
 import aiokafka, asyncio, multiprocessing, orjson, pgvector.psycopg, prometheus_client, psycopg_pool, pydantic_settings
-import rich.console, rich.live, rich.panel, rich.progress, rich.prompt, rich.table, rich.tree, structlog, tenacity
+import rich.console, rich.live, rich.panel, rich.progress, rich.prompt, rich.table, rich.tree, structlog
 import typer, typer.rich_utils, uuid_utils
 sys.platform = "win32"
 for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "uvloop"):

@@ -1,7 +1,7 @@
 """The pages of the quality have the figures of the baselines, and the floor of a search is the measured one."""
 
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME, MiniLmEmbedder
-from mnemolog.streams.runtime.effective_settings import search_floor
+from mnemolog.streams.stages.effective_settings import search_floor
 from tests.quality import cases, report
 from tests.quality.runs import Cost, load_scores
 from tests.quality.scores import Score, ScoredCase

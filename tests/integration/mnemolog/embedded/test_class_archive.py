@@ -11,7 +11,7 @@ import pytest
 
 from mnemolog.embedded import kafka
 from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
-from mnemolog.embedded.kafka import ClassArchive, KafkaPlan
+from mnemolog.embedded.kafka import KafkaPlan
 from mnemolog.embedded.stack import EmbeddedStack
 from tests.support.polling import eventually
 
@@ -38,8 +38,13 @@ async def kafka_uses_archive(data_folder: Path, *, wait_for_archive: bool = Fals
     return any(file.endswith(".jsa") for file in files)
 
 
-def archive_of(java: Path, cache: Path) -> Path:
-    return ClassArchive.of(java, sorted(cache.glob("*/*.jar"))).path
+def plan_of(folder: Path, jars: Path) -> KafkaPlan:
+    return KafkaPlan(folder=folder, jars=jars, port=20_001, controller_port=20_002, log=folder / "log")
+
+
+def archive_of(cache: Path) -> Path:
+    (jars,) = (folder for folder in cache.iterdir() if folder.is_dir())
+    return plan_of(cache, jars).archive
 
 
 def archives(cache: Path) -> list[Path]:
@@ -47,7 +52,7 @@ def archives(cache: Path) -> list[Path]:
 
 
 async def test_an_archive_is_made_used_and_after_damage_made_anew(data_folder: Path, cache: Path) -> None:
-    archive = archive_of(kafka.java_executable(), cache)
+    archive = archive_of(cache)
     archive.with_name(f"{archive.stem.rpartition('-')[0]}-0123456789abcdef.jsa").touch()  # an older one
     assert not await kafka_uses_archive(data_folder, wait_for_archive=True)
     assert archives(cache) == [archive]
@@ -71,21 +76,23 @@ async def test_an_archive_that_ends_java_does_not_end_the_start(
     )
     crashing.chmod(0o755)
     monkeypatch.setattr(kafka, "java_executable", lambda: crashing)
-    archive = archive_of(crashing, cache)
+    archive = archive_of(cache)
     archive.touch()
     assert not await kafka_uses_archive(data_folder)
     assert not archive.exists() or archive.stat().st_size
 
 
-async def test_an_archive_that_cannot_be_made_is_done_without(tmp_path: Path) -> None:
-    (tmp_path / kafka.CLASS_LIST).write_bytes(b"java/lang/Object\n")
-    plan = KafkaPlan(folder=tmp_path, jars=tmp_path, port=20_001, controller_port=20_002, log=tmp_path / "log")
-    archive = ClassArchive(path=tmp_path / "jars-0123456789abcdef.jsa")
+async def test_an_archive_that_cannot_be_made_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(tmp_path, tmp_path / "jars")
+    plan.jars.mkdir()
+    plan.temporary.mkdir()
+    (plan.temporary / kafka.CLASS_LIST).write_bytes(b"java/lang/Object\n")
     failing = replace(kafka._command(plan, ()), arguments=["false"])
-    await archive.make(tmp_path, lambda _: failing)
-    archive.path.with_suffix(".lock").unlink()
-    archive.path.with_suffix(".lock").mkdir()
-    await archive.make(tmp_path, lambda _: failing)
+    monkeypatch.setattr(kafka, "_command", lambda *_, **__: failing)
+    await kafka.make_class_archive(plan, tmp_path.joinpath)
+    plan.archive.with_suffix(".lock").unlink()
+    plan.archive.with_suffix(".lock").mkdir()
+    await kafka.make_class_archive(plan, tmp_path.joinpath)
     assert archives(tmp_path) == []
 
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from prometheus_client import REGISTRY
 
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
-from mnemolog.streams.runtime import background
+from mnemolog.streams.runtime import loops
 from scripts.figures import OVERWRITE_RATE_SHOWN, WRONG_OVERWRITE_RATE
 from tests.support.builders.commits import day
 from tests.support.databases import fresh_database
@@ -103,8 +103,8 @@ async def test_the_rates_agree_with_the_log(lived: Lived) -> None:
 
 
 async def test_the_gauges_agree_with_the_log(lived: Lived, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "QUALITY_PERIOD", day(30 * len(STORIES)) - day(-30))
-    await background.update_quality_metrics(lived.db.pool, day(30 * len(STORIES)))
+    monkeypatch.setattr(loops, "QUALITY_PERIOD", day(30 * len(STORIES)) - day(-30))
+    await loops.update_quality_metrics(lived.db.pool, day(30 * len(STORIES)))
     expected = Counter(
         (one.proposer[1], one.proposer[2], one.result) for one in overwrites(lived.log).values() if one.by == "model"
     )

@@ -21,7 +21,7 @@ from mnemolog.schemas.costs import Cost, ModelPrice, PriceTable
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Step
 from mnemolog.schemas.scope import Scope
-from mnemolog.streams.runtime.background import update_quality_metrics
+from mnemolog.streams.runtime.loops import update_quality_metrics
 from tests.support.builders.commits import (
     ALICE,
     BOB,

@@ -5,7 +5,6 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
@@ -17,16 +16,29 @@ from mnemolog.streams.kafka.record import KafkaRecord, Partition, StartOffsetLoo
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, EXTRACTED_FACTS, group_id, topic_name
 from mnemolog.streams.kafka.window import KeyedWindow, Window
-from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
+from mnemolog.streams.runtime import supervisor
+from mnemolog.streams.runtime.supervisor import run_stages
 from tests.support.polling import eventually
-from tests.support.servers.kafka_client import PARTITIONS, QUICK_TUNING, committed_offset, publish, read_all, wait_until
+from tests.support.servers.kafka_client import (
+    PARTITIONS,
+    committed_offset,
+    publish,
+    quick_settings,
+    read_all,
+    wait_until,
+)
 
 pytestmark = pytest.mark.kafka
 
 Process = Callable[[KafkaRecord, Sender], Awaitable[None]]
 RECORDS = 300
 KEYS = 30
-RESTARTS = SupervisorSettings(initial_restart_delay=0.1, check_interval=0.1)
+
+
+@pytest.fixture(autouse=True)
+def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_RESTART_SECONDS", 0.1)
+    monkeypatch.setattr(supervisor, "CHECK_SECONDS", 0.1)
 
 
 class CopyStageHarness:
@@ -46,15 +58,8 @@ class CopyStageHarness:
     def over(
         self, window: Callable[[Sender], Window], name: str = "copy", start: StartOffsetLookup | None = None
     ) -> Callable[[], StageApp]:
-        return lambda: build_app(
-            name,
-            CONVERSATION_TURNS,
-            window,
-            bootstrap=self.bootstrap,
-            prefix=self.prefix,
-            tuning=QUICK_TUNING,
-            start_offsets=start,
-        )
+        settings = quick_settings(self.bootstrap, self.prefix)
+        return lambda: build_app(name, CONVERSATION_TURNS, window, settings, start_offsets=start)
 
     def builder(self, process: Process | None = None, name: str = "copy") -> Callable[[], StageApp]:
         def window(sender: Sender) -> Window:
@@ -98,10 +103,10 @@ async def harness(bootstrap: str, topic_suffix: str) -> CopyStageHarness:
 
 @asynccontextmanager
 async def running_apps(
-    *builders: Callable[[], StageApp], ready: dict[str, bool] | None = None, settings: SupervisorSettings = RESTARTS
+    *builders: Callable[[], StageApp], ready: dict[str, bool] | None = None, stall_timeout: float = 600
 ) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    task = asyncio.create_task(run_stages(builders, stop, ready=ready, settings=settings))
+    task = asyncio.create_task(run_stages(builders, stop, ready=ready, stall_timeout=stall_timeout))
     try:
         yield
     finally:
@@ -168,7 +173,7 @@ async def test_a_stuck_stage_is_started_anew(harness: CopyStageHarness) -> None:
         await harness.copy(record, sender)
 
     await harness.fill(1)
-    async with running_apps(harness.builder(stuck_once), settings=replace(RESTARTS, stall_timeout=2)):
+    async with running_apps(harness.builder(stuck_once), stall_timeout=2):
         await harness.all_committed(1)
     assert tries >= 2  # a slow machine may need another start
 

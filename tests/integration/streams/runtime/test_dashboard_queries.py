@@ -77,7 +77,7 @@ async def test_every_question_of_the_dashboard_is_answered(
     settings: StreamsSettings, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     required_program("prometheus")
-    monkeypatch.setattr("mnemolog.streams.runtime.background.QUALITY_SECONDS", 1.0)
+    monkeypatch.setattr("mnemolog.streams.runtime.worker.QUALITY_SECONDS", 1.0)
     async with running_worker(settings) as worker, running_prometheus(worker.metrics_url, tmp_path) as prometheus:
         await _a_first_look(settings, database, prometheus)
         moved = user_turn("t3", "I moved from Munich to Hamburg.")

@@ -13,13 +13,18 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.kafka.window import KeyedWindow, Window
-from mnemolog.streams.runtime.supervisor import SupervisorSettings, run_stages
+from mnemolog.streams.runtime import supervisor
+from mnemolog.streams.runtime.supervisor import run_stages
 from tests.support.polling import eventually
-from tests.support.servers.kafka_client import QUICK_TUNING, publish
+from tests.support.servers.kafka_client import publish, quick_settings
 
 pytestmark = pytest.mark.kafka
 
-SUPERVISION = SupervisorSettings(initial_restart_delay=0.05, max_restart_delay=0.2, check_interval=0.05)
+
+@pytest.fixture(autouse=True)
+def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("FIRST_RESTART_SECONDS", 0.05), ("MAX_RESTART_SECONDS", 0.2), ("CHECK_SECONDS", 0.05)):
+        monkeypatch.setattr(supervisor, name, seconds)
 
 
 class SupervisorHarness:
@@ -47,14 +52,12 @@ class SupervisorHarness:
         def build() -> StageApp:
             self.build_counts[name] = self.build_counts.get(name, 0) + 1
             self.processed.setdefault(name, [])
-            return build_app(
-                name, CONVERSATION_TURNS, window, bootstrap=self.bootstrap, prefix=self.prefix, tuning=QUICK_TUNING
-            )
+            return build_app(name, CONVERSATION_TURNS, window, quick_settings(self.bootstrap, self.prefix))
 
         return build
 
     def run(self, *builders: Callable[[], StageApp], last: Sequence[Callable[[], StageApp]] = ()) -> asyncio.Task[None]:
-        return asyncio.create_task(run_stages(builders, self.stop, last=last, ready=self.ready, settings=SUPERVISION))
+        return asyncio.create_task(run_stages(builders, self.stop, last=last, ready=self.ready))
 
     async def end(self, task: asyncio.Task[None]) -> None:
         self.stop.set()

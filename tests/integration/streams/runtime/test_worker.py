@@ -83,7 +83,7 @@ def stage_counts() -> dict[str, float]:
 async def test_a_worker_shows_what_waits_for_stages_that_nobody_runs(
     settings: StreamsSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnemolog.streams.runtime.background.BACKLOG_SECONDS", 0.5)
+    monkeypatch.setattr("mnemolog.streams.runtime.worker.BACKLOG_SECONDS", 0.5)
     async with running_worker(settings, ["project"]):
         await publish_records(settings, user_turn("t1", "I live in Bern."))
         sample = REGISTRY.get_sample_value

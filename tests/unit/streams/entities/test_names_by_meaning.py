@@ -12,7 +12,7 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.streams.entities.names import name_key, read_name
 from mnemolog.streams.entities.resolver import NameVectors, has_meaning, names_to_embed
 from mnemolog.streams.llm.minilm_embedder import MiniLmEmbedder
-from mnemolog.streams.runtime.effective_settings import MINILM_DEFAULTS
+from mnemolog.streams.stages.effective_settings import MINILM_DEFAULTS
 from tests.quality.name_twins import NamePair, labelled, similarities, unlabelled
 from tests.support.builders.commits import vector
 from tests.support.harnesses.entity_talk import EntityTalk

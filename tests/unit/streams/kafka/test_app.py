@@ -8,10 +8,11 @@ import pytest
 from faust.tables.recovery import RebalanceAgain
 from faust.types import TP, ConsumerMessage
 
-from mnemolog.streams.kafka.app import KafkaTuning, StageApp, build_app
+from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 from mnemolog.streams.kafka.window import Delivery, KeyedWindow, Window
+from mnemolog.streams.settings import StreamsSettings
 from tests.support.polling import eventually
 
 PLACE: Final = TP("conversation_turns", 0)
@@ -32,7 +33,8 @@ class Stage:
             return
 
         window = Window(nothing)
-        self.app: StageApp = build_app("copy", CONVERSATION_TURNS, lambda _: window, bootstrap="nowhere:1", **settings)
+        nowhere = StreamsSettings(kafka="nowhere:1")
+        self.app: StageApp = build_app("copy", CONVERSATION_TURNS, lambda _: window, nowhere, **settings)
 
     @property
     def consumer(self) -> Any:
@@ -57,11 +59,10 @@ async def stage() -> AsyncIterator[Stage]:
     stage.consumer._thread.thread_loop.close()
 
 
-@pytest.mark.parametrize("idempotent", [True, False])
-async def test_a_lost_answer_of_the_broker_repeats_no_record_unless_idempotence_is_off(*, idempotent: bool) -> None:
-    producer: Any = Stage(tuning=KafkaTuning(idempotent=idempotent)).app.producer
+async def test_a_lost_answer_of_the_broker_repeats_no_record() -> None:
+    producer: Any = Stage().app.producer
     settings = producer._settings_extra()
-    assert settings == ({"acks": "all", "enable_idempotence": True} if idempotent else {})
+    assert settings == {"acks": "all", "enable_idempotence": True}
 
 
 async def test_an_idle_app_has_no_timers_that_serve_nobody(stage: Stage) -> None:
@@ -109,7 +110,7 @@ async def test_nothing_is_delivered_until_the_assignment_knows_where_it_begins_n
 ) -> None:
     app = stage.app
     assert not app.delivers(message(3))
-    app.begin_reading({PLACE: 3})
+    app.reading_from = {PLACE: 3}
     assert [offset for offset in (2, 3, 4) if app.delivers(message(offset))] == [3, 4]
     await stage.revoke()
     assert not app.delivers(message(3))
@@ -180,7 +181,7 @@ async def test_only_what_the_app_reads_is_fetched_and_kept(stage: Stage, monkeyp
     stage.assign()
     assert await stage.consumer._getmany({PLACE, OTHER}, 1.0) == {}
     assert asked == []
-    stage.app.begin_reading({PLACE: 3})
+    stage.app.reading_from = {PLACE: 3}
     assert list(await stage.consumer._getmany({PLACE, OTHER}, 1.0)) == [PLACE]
     assert asked == [{PLACE}]
     await stage.revoke()
@@ -206,7 +207,7 @@ async def test_no_assignment_begins_while_a_fetch_of_an_earlier_one_is_under_way
     monkeypatch.setattr(consumer._thread, "seek_wait", seek_wait)
     monkeypatch.setattr(consumer, "_group_offsets", offsets)
     stage.assign()
-    stage.app.begin_reading({PLACE: 3})
+    stage.app.reading_from = {PLACE: 3}
     fetching = asyncio.create_task(consumer._getmany({PLACE}, 1.0))
     await eventually(consumer._fetching.locked)
     await stage.revoke()

@@ -24,5 +24,4 @@ def test_it_keeps_the_newest_and_no_more(origins: list[str], size: int) -> None:
     for origin in origins:
         seen.add(origin)
     newest = list(dict.fromkeys(reversed(origins)))[:size]
-    assert len(seen) == len(newest)
-    assert all(origin in seen for origin in newest)
+    assert {origin for origin in origins if origin in seen} == set(newest)

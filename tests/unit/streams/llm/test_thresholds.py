@@ -10,7 +10,8 @@ from mnemolog.schemas.provenance import Thresholds
 from mnemolog.schemas.turn import Overrides
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME, MiniLmEmbedder
 from mnemolog.streams.offline.model import RuleModel
-from mnemolog.streams.runtime.effective_settings import (
+from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.stages.effective_settings import (
     DEFAULTS_BY_MODEL,
     MEMLIB_DEFAULTS,
     MINILM_DEFAULTS,
@@ -18,7 +19,6 @@ from mnemolog.streams.runtime.effective_settings import (
     search_floor,
     thresholds_for,
 )
-from mnemolog.streams.settings import StreamsSettings
 from tests.quality.similarities import Label, Pair, extracted_pairs, plain_pairs
 from tests.support.paths import ROOT
 

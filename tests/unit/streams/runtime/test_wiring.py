@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -16,7 +16,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.runtime import read_your_writes
-from mnemolog.streams.runtime.decision_stages import DecisionStages, Models
+from mnemolog.streams.runtime.decision_stages import DecisionStages
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.worker import ALL_STAGES, CHAINABLE, StageFactory
 from mnemolog.streams.settings import StreamsSettings
@@ -70,10 +70,12 @@ def log() -> LogEnds:
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch, log: LogEnds) -> Any:
     monkeypatch.setattr(read_your_writes, "RECHECK_SECONDS", 3600)
-    models = SimpleNamespace(build_for=lambda _: None, chat=None, resolver=None, embedder=SimpleNamespace(model="m"))
+    models: Any = SimpleNamespace(
+        build_for=lambda _: None, chat=None, resolver=None, embedder=SimpleNamespace(model="m")
+    )
     unused: Any = None
-    tables: Any = CommittedTables()
-    stages = DecisionStages(unused, cast("Models", models), StreamsSettings(), clock=lambda: NOON, finder=tables)
+    stages: Any = DecisionStages(unused, models, StreamsSettings(), clock=lambda: NOON)
+    stages._finder = CommittedTables()
     projector = SimpleNamespace(next_offsets=nothing)
     return SimpleNamespace(
         stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing), projector=projector
@@ -81,7 +83,7 @@ def parts(monkeypatch: pytest.MonkeyPatch, log: LogEnds) -> Any:
 
 
 async def test_resolve_asks_where_the_log_ends_after_each_rebalance_and_not_again(parts: Any, log: LogEnds) -> None:
-    first = StageFactory(StreamsSettings(), "localhost:9092", parts, ALL_STAGES).builder("extract")().window
+    first = StageFactory(StreamsSettings(kafka="localhost:9092"), parts, ALL_STAGES).builder("extract")().window
     await resolve(first.chain[-1], 0)
     await resolve(first.chain[-1], 1)
     assert log.calls == 1
@@ -102,6 +104,6 @@ async def test_resolve_asks_where_the_log_ends_after_each_rebalance_and_not_agai
 async def test_a_worker_chains_where_it_is_set_and_no_stage_is_missing(
     parts: Any, here: tuple[Stage, ...], chain: tuple[Stage, ...], *, is_set: bool
 ) -> None:
-    app = StageFactory(StreamsSettings(chain=is_set), "localhost:9092", parts, here).builder("extract")()
+    app = StageFactory(StreamsSettings(kafka="localhost:9092", chain=is_set), parts, here).builder("extract")()
     assert app.chain == chain
     assert len(app.window.chain) == len(chain)

@@ -17,7 +17,7 @@ from mnemolog.schemas.turn import Overrides
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.ports import EmbeddingResult, RequestSource
-from mnemolog.streams.runtime.effective_settings import thresholds_for
+from mnemolog.streams.stages.effective_settings import thresholds_for
 from mnemolog.streams.stages.embed import EmbedStage, drop_near_duplicates
 from mnemolog.streams.stages.processor import ReceivedEnvelope
 

@@ -18,7 +18,7 @@ from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.turn import Overrides
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.runtime.effective_settings import MEMLIB_DEFAULTS, thresholds_for
+from mnemolog.streams.stages.effective_settings import MEMLIB_DEFAULTS, thresholds_for
 from mnemolog.streams.stages.match import MAX_CANDIDATE_BYTES, MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope
 

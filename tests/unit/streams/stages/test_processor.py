@@ -56,7 +56,8 @@ def processor(
     )
     dead_letters = DeadLetterWriter(sender)
     seen = SeenOrigins() if seen is None else seen
-    return StageProcessor(steps, sender=sender, dead_letters=dead_letters, seen=seen, budgets=budgets)
+    budgets = FailureBudgets() if budgets is None else budgets
+    return StageProcessor(steps, sender, dead_letters, seen, budgets)
 
 
 def values(broker: MemoryBroker, topic: str) -> list[bytes | None]:

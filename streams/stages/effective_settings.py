@@ -92,31 +92,22 @@ def _warn_unknown_model(model: str) -> None:
     _log.warning("embedding_model_without_thresholds", model=model, used=MEMLIB_DEFAULTS.source)
 
 
-@lru_cache(maxsize=256)  # each stage asks for them, and nearly all turns have the same
-def _effective_thresholds(
-    model: str, configured: Overrides, overrides: Overrides, name_twin: float | None
-) -> Thresholds:
-    return thresholds_for(model, configured.model_copy(update=overrides.model_dump(exclude_none=True)), name_twin)
-
-
 class EffectiveSettings:
     """The thresholds and rules that the stages ask for."""
 
     def __init__(self, settings: StreamsSettings, policies: PolicyStore) -> None:
         self._policies = policies
         self._rules = default_rules(settings)
-        self._thresholds = Overrides(
-            duplicate=settings.duplicate_threshold,
-            raw_duplicate=settings.raw_duplicate_threshold,
-            conflict=settings.conflict_threshold,
-            near_duplicate=settings.near_duplicate_threshold,
-            ending=settings.ending_threshold,
-        )
+        names = ("duplicate", "raw_duplicate", "conflict", "near_duplicate", "ending")
+        self._thresholds = Overrides(**{name: getattr(settings, f"{name}_threshold") for name in names})
         self._name_twin = settings.name_twin_threshold
+        # Each stage asks for them, and nearly all turns have the same.
+        self.thresholds_for = lru_cache(maxsize=256)(self._thresholds_for)
 
-    def thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
+    def _thresholds_for(self, model: str, overrides: Overrides) -> Thresholds:
         """Those of the turn, or else the configured ones, or else those of the embedding model."""
-        return _effective_thresholds(model, self._thresholds, overrides, self._name_twin)
+        chosen = self._thresholds.model_copy(update=overrides.model_dump(exclude_none=True))
+        return thresholds_for(model, chosen, self._name_twin)
 
     async def rules_for(self, scope: Scope, overrides: Overrides) -> EffectivePolicy:
         """Those of the turn, or else of the policies of its scope and tenant, or else the configured ones."""

@@ -1,13 +1,11 @@
 """What a worker does beside its stages, in loops: expire facts, export figures of quality and lag."""
 
 import asyncio
-import os
-import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
@@ -22,21 +20,16 @@ from mnemolog.projections import metrics as table_metrics
 from mnemolog.projections.database import Pool
 from mnemolog.projections.errors import LogUnreadableError
 from mnemolog.projections.queries.quality import quality_counts
-from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.facts import FactStore
-from mnemolog.projections.stores.turns import ReplyStore
 from mnemolog.projections.write.projector import Projector
 from mnemolog.schemas.command import MAX_ITEMS, Command
-from mnemolog.schemas.provenance import Stage
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import ExpiryReader
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.errors import StaleProjection, StreamsError
-from mnemolog.streams.kafka.lag import BacklogReader, PartitionBacklog
+from mnemolog.streams.kafka.lag import BacklogReader
 from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, command_headers, max_record_bytes, topic_name
-from mnemolog.streams.runtime.read_your_writes import ProjectionNotices
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.extract import partition_of
 from mnemolog.streams.stages.project import projection_lag
@@ -44,12 +37,6 @@ from mnemolog.streams.stages.project import projection_lag
 FIRST_DELAY_SECONDS: Final = 5.0
 MAX_DELAY_SECONDS: Final = 300.0
 ROUND_SECONDS: Final = 600.0
-PURGE_SECONDS: Final = 3600.0
-LAG_SECONDS: Final = 5.0
-BACKLOG_SECONDS: Final = 15.0
-QUALITY_SECONDS: Final = 30.0
-PROBLEM_SECONDS: Final = 3.0
-POSITION_SECONDS: Final = 5.0
 FIGURES: Final = ("quality", "lag", "backlog")
 """Groups of gauges that say when they were last computed."""
 QUALITY_PERIOD: Final = timedelta(days=30)
@@ -59,17 +46,14 @@ UNAVAILABLE_ERRORS: Final = (KafkaError, OperationalError, PoolTimeout, LogUnrea
 log = get_logger(__name__)
 
 
-async def _nothing() -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BackgroundLoop:
     """`run_round` is called every `interval` seconds, `close` once at the end. A round may take `ROUND_SECONDS`."""
 
     name: str
     interval: float
     run_round: Callable[[], Awaitable[object]]
-    close: Callable[[], Awaitable[object]] = _nothing
+    close: Callable[[], Awaitable[object]] | None = None
 
 
 async def run_loop(
@@ -83,47 +67,32 @@ async def run_loop(
     `failing` has the error of a loop whose last round failed; the metric `background_failures` counts all.
     """
     delay, failures = growing_delay(FIRST_DELAY_SECONDS, max(MAX_DELAY_SECONDS, loop.interval)), 0
+    task = asyncio.current_task()
     try:
         while True:
-            error = await _run_round(loop)
-            if error is None:
+            try:
+                async with asyncio.timeout(ROUND_SECONDS):
+                    await loop.run_round()
                 failures = 0
                 failing.pop(loop.name, None)
-            else:
+            except (Exception, asyncio.CancelledError) as error:
+                if task is not None and task.cancelling():
+                    raise  # a cancellation that nobody asked this task for is a failure of the round
                 failures += 1
-                failing[loop.name] = repr(error)
+                failing[loop.name] = words = repr(error)
                 metrics.BACKGROUND_FAILURES.labels(operation=loop.name).inc()
                 unexpected = None if isinstance(error, UNAVAILABLE_ERRORS) else error
                 log.warning(
-                    "background_round_failed",
-                    loop=loop.name,
-                    failures=failures,
-                    error=repr(error),
-                    exc_info=unexpected,
+                    "background_round_failed", loop=loop.name, failures=failures, error=words, exc_info=unexpected
                 )
             await sleep(delay(failures) if failures else loop.interval)
     finally:
-        await loop.close()
-
-
-async def _run_round(loop: BackgroundLoop) -> BaseException | None:
-    """The error of a round, if any. A cancellation that nobody asked this task for is one as well."""
-    task = asyncio.current_task()
-    try:
-        async with asyncio.timeout(ROUND_SECONDS):
-            await loop.run_round()
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the next round may succeed
-        return error
-    except asyncio.CancelledError as error:
-        if task is None or task.cancelling():
-            raise
-        return error
-    return None
+        if loop.close is not None:
+            await loop.close()
 
 
 @asynccontextmanager
 async def running_loops(loops: Iterable[BackgroundLoop], failing: MutableMapping[str, str]) -> AsyncIterator[None]:
-    """Run loops while the context lasts."""
     tasks = [asyncio.create_task(run_loop(loop, failing)) for loop in loops]
     try:
         yield
@@ -145,35 +114,27 @@ class Timer:
     """
 
     def __init__(
-        self,
-        settings: StreamsSettings,
-        facts: ExpiryReader,
-        *,
-        partitions: Callable[[], frozenset[int]],
-        clock: Callable[[], datetime],
+        self, settings: StreamsSettings, facts: ExpiryReader, *, partitions: Callable[[], frozenset[int]]
     ) -> None:
         self._settings = settings
-        self._clock = clock
         self._producer: Any = None
         self._sweep = ExpirySweep(
             facts,
-            publish=self._publish,
+            publish=lambda command: publish_command(
+                settings, Sender(self._producer.send, limits=max_record_bytes(settings.topic_prefix)), command
+            ),
             owns_scope=lambda scope: partition_of(scope, settings.partitions) in partitions(),
         )
 
     async def run_sweep(self) -> None:
         """Publish what is due. Raises aiokafka's errors while Kafka is unavailable."""
-        if self._producer is None:
-            # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
-            self._producer = AIOKafkaProducer(bootstrap_servers=self._settings.kafka, acks="all")
-            try:
-                await self._producer.start()
-            except BaseException:
-                await self.close()
-                raise
         try:
-            await run_sweep(self._sweep, self._clock())
-        except KafkaError:
+            if self._producer is None:
+                # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
+                self._producer = AIOKafkaProducer(bootstrap_servers=self._settings.kafka, acks="all")
+                await self._producer.start()
+            await run_sweep(self._sweep, datetime.now(UTC))
+        except BaseException:
             await self.close()
             raise
 
@@ -182,17 +143,13 @@ class Timer:
         if producer is not None:
             await producer.stop()
 
-    async def _publish(self, command: Command) -> None:
-        sender = Sender(self._producer.send, limits=max_record_bytes(self._settings.topic_prefix))
-        await publish_command(self._settings, sender, command)
-
 
 async def run_sweep(sweep: ExpirySweep, now: datetime) -> None:
     """Sweep all that is due; a command that was not sent is sent by a later sweep."""
-    count, is_first = 0, True
+    count = 0
     try:
-        while is_first or sweep.has_more:
-            is_first = False
+        count += await sweep.sweep(now)
+        while sweep.has_more:
             count += await sweep.sweep(now)
     except StreamsError as error:
         log.warning("expire_command_not_sent", error=str(error))
@@ -228,32 +185,23 @@ async def update_quality_metrics(pool: Pool, at: datetime) -> None:
         used[next(name for name, last in groups.items() if rank <= last)] += number
     for name, number in used.items():
         table_metrics.FEEDBACK.labels(rank=name).set(number)
-    _mark_success("quality")
+    metrics.FIGURES_SUCCEEDED.labels(figures="quality").set_to_current_time()
 
 
 async def update_lag(projector: Projector, log_reader: KafkaLogReader) -> None:
-    """Show how far the tables are behind the log."""
     for partition, behind in (await projection_lag(projector, log_reader)).items():
         metrics.PROJECTION_LAG.labels(partition=partition).set(behind)
-    _mark_success("lag")
+    metrics.FIGURES_SUCCEEDED.labels(figures="lag").set_to_current_time()
 
 
 async def update_backlog(reader: BacklogReader, at: Callable[[], datetime]) -> None:
     """Show what waits for each stage, also for those of other processes and of none."""
-    show_backlog(await reader.read(), at())
-    _mark_success("backlog")
-
-
-def show_backlog(backlog: Iterable[PartitionBacklog], at: datetime) -> None:
-    for one in backlog:
+    for one in await reader.read():
         place = {"stage": one.stage, "partition": str(one.partition)}
-        waited = (at - one.oldest_at).total_seconds() if one.oldest_at else 0.0
+        waited = (at() - one.oldest_at).total_seconds() if one.oldest_at else 0.0
         metrics.BACKLOG_RECORDS.labels(**place).set(one.records)
         metrics.BACKLOG_OLDEST.labels(**place).set(max(0.0, waited))
-
-
-def _mark_success(figures: str) -> None:
-    metrics.FIGURES_SUCCEEDED.labels(figures=figures).set_to_current_time()
+    metrics.FIGURES_SUCCEEDED.labels(figures="backlog").set_to_current_time()
 
 
 async def check_projected_offsets(
@@ -270,77 +218,10 @@ async def check_projected_offsets(
     for partition, offset in before.items():
         # What this process has by now must be the same run of the stage, not one that began further back since.
         if found.get(partition, 0) < offset <= written().get(partition, 0):
-            await crash(StaleProjection(partition, offset, found.get(partition, 0)))
+            reached = found.get(partition, 0)
+            words = (
+                f"partition {partition} of memory_events was projected up to offset {offset} and the tables are at "
+                f"{reached}: a failover or a restored backup lost what is between; it is projected again"
+            )
+            await crash(StaleProjection(words))
             return
-
-
-class ProblemWriter:
-    """Writes what fails in this worker into a table, for whoever waits for a turn; nothing while nothing fails."""
-
-    def __init__(self, pool: Pool, failing: Mapping[str, str]) -> None:
-        self._pool = pool
-        self._failing = failing
-        self._worker = f"{socket.gethostname()} {os.getpid()}"
-        self._has_rows = False
-
-    async def write(self) -> None:
-        failing = dict(self._failing)
-        if failing or self._has_rows:
-            values = {"worker": self._worker, "parts": [*failing], "problems": [*failing.values()]}
-            async with self._pool.connection() as connection:
-                await connection.execute(queries("journal")["write_problems"], values)
-            self._has_rows = bool(failing)
-
-
-async def purge_replies(replies: ReplyStore, before: datetime) -> None:
-    """Delete replies that are older than any turn that can still be delivered again."""
-    purged = await replies.purge(before)
-    if purged:
-        log.info("replies_purged", count=purged)
-
-
-def background_loops(
-    settings: StreamsSettings,
-    stages: Container[Stage],
-    *,
-    pool: Pool,
-    projector: Projector,
-    log_reader: KafkaLogReader,
-    partitions: Callable[[], frozenset[int]],
-    check_position: Callable[[], Awaitable[None]],
-    on_projected: Callable[[], None],
-    failing: Mapping[str, str],
-    clock: Callable[[], datetime],
-) -> Iterator[BackgroundLoop]:
-    """Everything that a worker with these `stages` does again and again beside them.
-
-    `partitions` are those that the stage `resolve` has in this worker; `check_position` is `check_projected_offsets`.
-    `on_projected` is called when a projector of any process has written.
-    """
-    yield BackgroundLoop(name="problems", interval=PROBLEM_SECONDS, run_round=ProblemWriter(pool, failing).write)
-    replies, retention = ReplyStore(pool), timedelta(days=settings.reply_retention_days)
-    yield BackgroundLoop(
-        name="purge", interval=PURGE_SECONDS, run_round=lambda: purge_replies(replies, clock() - retention)
-    )
-    if "project" in stages:
-        for figures in FIGURES:
-            metrics.FIGURES_SUCCEEDED.labels(figures=figures)  # 0 until the first success
-        backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
-        yield BackgroundLoop(name="lag", interval=LAG_SECONDS, run_round=lambda: update_lag(projector, log_reader))
-        yield BackgroundLoop(
-            name="backlog",
-            interval=BACKLOG_SECONDS,
-            run_round=lambda: update_backlog(backlog, clock),
-            close=backlog.close,
-        )
-        yield BackgroundLoop(
-            name="quality", interval=QUALITY_SECONDS, run_round=lambda: update_quality_metrics(pool, clock())
-        )
-        yield BackgroundLoop(name="position", interval=POSITION_SECONDS, run_round=check_position)
-    if "resolve" in stages:
-        notices = ProjectionNotices(settings.postgres or "", on_projected)
-        yield BackgroundLoop(name="notices", interval=0, run_round=notices.listen)
-        timer = Timer(settings, FactStore(pool), partitions=partitions, clock=clock)
-        yield BackgroundLoop(
-            name="timer", interval=settings.expiry_interval, run_round=timer.run_sweep, close=timer.close
-        )

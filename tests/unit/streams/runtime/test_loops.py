@@ -14,17 +14,17 @@ from mnemolog.common import cancellation
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import StaleProjection
 from mnemolog.streams.kafka.lag import PartitionBacklog
-from mnemolog.streams.runtime import background
-from mnemolog.streams.runtime.background import (
+from mnemolog.streams.runtime import loops
+from mnemolog.streams.runtime.loops import (
     BackgroundLoop,
-    background_loops,
     check_projected_offsets,
     run_loop,
     running_loops,
     update_backlog,
 )
 from mnemolog.streams.runtime.metrics_server import Health
-from mnemolog.streams.runtime.worker import ALL_STAGES
+from mnemolog.streams.runtime.read_your_writes import Watermark
+from mnemolog.streams.runtime.worker import ALL_STAGES, StageFactory, background_loops
 from mnemolog.streams.settings import StreamsSettings
 
 LOOPS = ("problems", "purge", "lag", "backlog", "quality", "position", "notices", "timer")
@@ -35,10 +35,6 @@ class Broken:
 
     def __getattr__(self, name: str) -> Any:
         raise KeyError(name)
-
-
-async def broken_check() -> None:
-    raise KeyError("next_offsets")
 
 
 class IdleProducer:
@@ -54,20 +50,11 @@ class Ended(Exception):  # noqa: N818 -- how a test leaves an endless loop
 
 def broken_loops() -> list[BackgroundLoop]:
     broken: Any = Broken()
-    return list(
-        background_loops(
-            StreamsSettings(kafka="nowhere:1", postgres="postgresql://nowhere"),
-            ALL_STAGES,
-            pool=broken,
-            projector=broken,
-            log_reader=broken,
-            partitions=frozenset,
-            check_position=broken_check,
-            on_projected=lambda: None,
-            failing={"chat": "no server answers"},
-            clock=lambda: datetime(2026, 3, 2, tzinfo=UTC),
-        )
-    )
+    settings = StreamsSettings(kafka="nowhere:1", postgres="postgresql://nowhere")
+    shared: Any = SimpleNamespace(projector=broken, kafka_log=broken, watermark=Watermark(broken))
+    factory: Any = StageFactory(settings, shared, ())
+    factory.written_offsets = lambda: {0: 1}
+    return list(background_loops(factory, ALL_STAGES, broken, {"chat": "no server answers"}))
 
 
 async def run_rounds(loop: BackgroundLoop, health: Health, rounds: int) -> list[float]:
@@ -94,7 +81,7 @@ def test_these_are_all_loops() -> None:
 
 @pytest.mark.parametrize("number", range(len(LOOPS)), ids=LOOPS)
 async def test_a_loop_survives_every_error(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "AIOKafkaProducer", IdleProducer)
+    monkeypatch.setattr(loops, "AIOKafkaProducer", IdleProducer)
     loop, health, before = broken_loops()[number], Health(), failures_of(LOOPS[number])
     pauses = await run_rounds(loop, health, rounds=4)
     assert failures_of(loop.name) - before == 4
