@@ -1,4 +1,4 @@
-"""`make recordings`: ask a real model what the recordings lack; `make model-rival`: the same cases with mem0.
+"""`make recordings`: ask a real model what the recordings lack; `make model-rival`: and mem0, on the same server.
 
     python -m scripts.model_recordings --split dev --rounds 3 --minutes 30
     python -m scripts.model_recordings --outcomes      # no model: write what the replies come to now
@@ -39,13 +39,12 @@ async def _run(given: argparse.Namespace, stop: asyncio.Event) -> None:
     if given.outcomes:
         for split in splits:
             print(await record(split, given.rounds, None, None))
-    elif given.rival:
-        async with endpoint(stop, slots=1, slot_tokens=RIVAL_TOKENS) as base_url:
-            await run_rival(base_url, split=given.split)
     else:
-        async with endpoint(stop) as base_url:
+        async with endpoint(stop, **({"slot_tokens": RIVAL_TOKENS} if given.rival else {})) as base_url:
             for split in splits:
                 print(await record(split, given.rounds, given.minutes, model_settings(base_url)))
+            if given.rival:
+                await run_rival(base_url, split=given.split)
 
 
 def main() -> NoReturn:
@@ -54,7 +53,7 @@ def main() -> NoReturn:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="cases of each family")
     parser.add_argument("--minutes", type=float, help="begin no case of a split after so many minutes")
     parser.add_argument("--outcomes", action="store_true", help="ask no model: write what the replies come to now")
-    parser.add_argument("--rival", action="store_true", help="with mem0, which .venv-rival has")
+    parser.add_argument("--rival", action="store_true", help="then mem0, which .venv-rival has, on the same server")
     run_and_exit(run(parser.parse_args()))
 
 

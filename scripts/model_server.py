@@ -182,7 +182,8 @@ def _build_server(target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         folder = Path(scratch)
         (requirement,) = requirements(SERVER_LOCK)
-        download(f"--no-binary :all:\n{requirement}", folder)
+        name = requirement.partition("==")[0]  # its build tools come as wheels
+        download(f"--no-binary {name}\n{requirement}", folder)
         (archive,) = folder.glob("*.tar.gz")
         with tarfile.open(archive) as packed:
             packed.extractall(folder, filter="data")

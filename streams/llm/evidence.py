@@ -86,6 +86,7 @@ _LEAST_WORDS: Final = 2
 _DAY: Final = timedelta(days=1)
 _YEAR: Final = re.compile(r"(?:1[89]|20|21)\d\d")
 _QUOTED: Final = re.compile('["“„”](.+?)["“”]|«(.+?)»|「(.+?)」|『(.+?)』|^>(.+?)$', re.DOTALL | re.MULTILINE)
+_QUESTION: Final = re.compile(r"^[^.!;:\u3002\uff01]*[?\uff1f\u061f]\W*$")
 _FORMER: Final = re.compile(r"\bused to (\w+)", re.IGNORECASE)
 _PRESENT: Final = {"be": "is", "have": "has", "do": "does", "go": "goes"}
 _TOLD: Final = re.compile(r"\b(?:told|tells|reminded) (?:me|us)\b", re.IGNORECASE)
@@ -224,6 +225,8 @@ class Source:
         former = _FORMER.search(self.sentence)
         if former and not own.is_negative and _PRESENT.get(former[1], f"{former[1]}s") in own.tokens:
             yield "polarity", "it says of today what is over"
+        if _QUESTION.search(self.sentence) and not _speaks_of_user(self.sentence):
+            yield "question", "its excerpt only asks"
         nearest = clauses[shared.index(max(shared))] if clauses else own
         is_stated = certainty not in ("weak", "speculation") and not has_condition(text)
         if is_stated and is_supposed(nearest, self.sentence):
@@ -256,10 +259,13 @@ def other_person(sentence: str, speakers: tuple[str, ...] = ()) -> str:
 def is_quotation(content: str, excerpt: str) -> bool:
     """Whether all of an excerpt is quoted in a message whose other words are not in the first person."""
     quoted = [next(filter(None, match.groups())) for match in _QUOTED.finditer(content)]
-    rest = _QUOTED.sub(" ", content)
+    return any(has_words(one, excerpt) for one in quoted) and not _speaks_of_user(_QUOTED.sub(" ", content))
+
+
+def _speaks_of_user(text: str) -> bool:
+    """Whether a text has a word of the first person."""
     own = WORDS["first_person"] | WORDS["my"]
-    is_own = any(token.casefold() in own for token in read(rest).tokens) or OWN_SIGNS.search(rest)
-    return any(has_words(one, excerpt) for one in quoted) and not is_own
+    return any(token.casefold() in own for token in read(text).tokens) or OWN_SIGNS.search(text) is not None
 
 
 def answer_fault(kind: ShortAnswer, text: str, source: Source) -> str:

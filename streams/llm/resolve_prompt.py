@@ -22,7 +22,7 @@ from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedCo
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
 from mnemolog.streams.text.assertions import is_denial
 from mnemolog.streams.text.differences import texts_equivalent
-from mnemolog.streams.text.readings import read
+from mnemolog.streams.text.readings import Reading, has_condition, read
 
 MAX_CANDIDATES: Final = 8
 MAX_CHARACTERS: Final = 48_000
@@ -210,7 +210,9 @@ ANSWERS: Final = ("same", "detail", "ended", "mistake", "both")
 _PAIR: Final = re.compile(r'"([NMnm]\d+)(?:\W*([Kk]\d+))?"')
 _NOW: Final = frozenset(
     {"now", "again", "jetzt", "wieder", "nun", "ahora", "ya", "maintenant", "désormais", "agora", "ora", "adesso"}
+    | {"started", "moved", "switched", "joined", "became"}
 )
+_ALSO: Final = frozenset({"also", "too", "besides", "additionally", "auch", "también", "aussi", "também", "anche"})
 SYSTEM: Final = """\
 You keep a long-term memory up to date. K1, K2 ... are facts that it knows, N1, N2 ... are new ones. Say of each pair \
 what the new fact means for the known one. Answer with JSON: {"N1 K1": "...", ...}
@@ -496,11 +498,17 @@ def _decision_of(conflict: NumberedConflict, said: Mapping[int, str], subject: N
     )
 
 
+def _is_other_amount(own: Reading, before: Reading) -> bool:
+    """Whether a statement has all words of a known fact and other numbers: "rent is 850", "rent went up to 920"."""
+    new, old = ({one for one in reading.claimed if one[0].isdigit()} for reading in (own, before))
+    return bool(new - old and old - new) and {*before.stems} <= {*own.stems}
+
+
 def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> str:
     """The answer about two facts, but where their words tell that it is another one.
 
-    A denial of just what a known fact says ends that, and so does the change of a slot that holds one value. What is
-    said of somebody or something else ends nothing.
+    A denial of just what a known fact says ends that, and so does another value of a slot that holds one, or another
+    amount. What is said of somebody or something else ends nothing.
     """
     if answer != "both" and is_of_another(fact, known, names):
         return "both"
@@ -508,18 +516,21 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
     values = [{*read(one.value or "").stems} for one in (fact, known)]
     is_one_slot = fact.key == known.key and is_single_valued(known.key)
     is_other_value = is_one_slot and all(values) and values[0].isdisjoint(values[1])  # no detail of one another
-    # Something is so now, or no longer: small models take a change for a correction.
-    tells_change = bool(fact.event_time or said.ending or own.ending or {*own.tokens, *said.tokens} & _NOW)
+    # Something is so now, or no longer: small models take a change for a correction, or for another fact.
+    tells_now = bool(said.ending or own.ending or {*own.tokens, *said.tokens} & _NOW)
     if answer not in ("ended", "mistake"):
-        is_changed = answer != "both" and is_other_value and (fact.action_hint == "update" or tells_change)
-        is_ended = fact.certainty not in DOUBTFUL and (is_changed or is_denial(fact, known, names))
-        return "ended" if is_ended else answer
+        is_new_value = is_other_value and fact.valid_until is None and _ALSO.isdisjoint(said.tokens)
+        tells_change = fact.action_hint == "update" or tells_now or (answer != "both" and fact.event_time is not None)
+        is_changed = is_new_value and tells_change
+        is_changed |= answer != "both" and fact.key == known.key and _is_other_amount(own, before)
+        is_certain = fact.certainty not in DOUBTFUL and not has_condition(fact.text)
+        return "ended" if is_certain and (is_changed or is_denial(fact, known, names)) else answer
     if texts_equivalent(fact.text, known.text):
         return "same"
     denied = frozenset().union(*(one.reached for one in own.denials)) - {*read(fact.subject or "").stems}
     if denied - {*before.stems} and values[1] and values[1].isdisjoint(own.stems):
         return "both"  # "no Wagner" ends no love of opera
-    if tells_change:
+    if fact.event_time or tells_now:
         return "ended"
     # "likes tea" takes back no "likes coffee": a correction denies something, or has other amounts.
     corrects = own.denies or said.denies or (own.claimed and before.claimed - own.claimed)

@@ -1,8 +1,14 @@
 """What the checks refuse is wrong, and what they let through is said: both sides, on labelled replies."""
 
+import json
+from typing import Any
+
 import pytest
 
+from mnemolog.streams.llm.extract_reply import parse_extraction
+from tests.quality.recordings import FOLDER
 from tests.quality.reply_checks import Refused, by_check, by_table, judged
+from tests.support.builders.prompts import extraction, user
 
 LEAST_RATIO = 9
 """Harmful replies that a check refuses for an honest one; one that refuses none may be rare."""
@@ -21,8 +27,19 @@ def test_honest_merges_and_repetitions_pass_and_the_seeds_own() -> None:
 
 @pytest.mark.parametrize(
     ("table", "harmful", "honest"),
-    [("facts", 118, 1), ("decisions", 48, 5), ("older facts", 62, 7), ("older decisions", 282, 3)],
+    [("facts", 127, 1), ("decisions", 48, 5), ("older facts", 62, 7), ("older decisions", 282, 3)],
 )
 def test_no_fewer_replies_are_judged_rightly_than_the_page_says(table: str, harmful: int, honest: int) -> None:
     found = next(one for one in by_table() if one.group == table)
     assert (found.harmful >= harmful, found.honest <= honest) == (True, True), found
+
+
+WITHOUT_SCHEMA = [json.loads(line) for line in (FOLDER / "without_schema.jsonl").read_text().splitlines()]
+"""Replies of the model of docs/model.md to requests without `response_format`; it refused none of them."""
+
+
+@pytest.mark.parametrize("recorded", WITHOUT_SCHEMA, ids=lambda recorded: recorded["said"][:30])
+def test_replies_without_a_schema_come_to_what_they_came_to(recorded: dict[str, Any]) -> None:
+    parsed = parse_extraction(recorded["reply"], extraction(user(recorded["said"]), speaker="Ada"))
+    assert [fact.text for fact in parsed.value or ()] == recorded["facts"]
+    assert [one.text for one in parsed.dropped] == recorded["dropped"]

@@ -226,6 +226,7 @@ ENDED: Final = {"text": "Alice no longer rents a flat.", "subject": "Alice", "ac
 HOUSE: Final = {"text": "Alice owns a house now.", "subject": "Alice", "action_hint": "update"}
 BERN: Final = {"text": "Alice lives in Bern.", "key": "home_city", "value": "Bern"}
 OSLO: Final = {"text": "Alice's flat is in Oslo.", "key": "home_city", "value": "Oslo"}
+RENT: Final = {"text": "Alice pays 870 euros rent.", "key": "rent"}
 JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
 
 
@@ -241,6 +242,22 @@ JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
         (OSLO, BERN, "both", ("SIMILAR", (1,))),
         (OSLO, BERN, "detail", ("EXTEND", (1,))),
         (OSLO | {"action_hint": "update"}, BERN, "detail", ("REPLACE", (1,))),
+        (OSLO | {"action_hint": "update"}, BERN, "both", ("REPLACE", (1,))),
+        (OSLO | {"text": "Alice moved to Oslo."}, BERN, "both", ("REPLACE", (1,))),
+        (OSLO | {"text": "Alice moved to Oslo.", "valid_until": JUNE}, BERN, "both", ("SIMILAR", (1,))),
+        (OSLO | {"text": "Alice also lives in Oslo now."}, BERN, "both", ("SIMILAR", (1,))),
+        (OSLO | {"text": "Alice might have moved to Oslo."}, BERN, "both", ("SIMILAR", (1,))),
+        (OSLO | {"event_time": JUNE}, BERN, "both", ("SIMILAR", (1,))),
+        (OSLO | {"event_time": JUNE}, BERN, "detail", ("REPLACE", (1,))),
+        ({"text": "Alice pays 920 euros rent now.", "key": "rent"}, RENT, "detail", ("REPLACE", (1,))),
+        ({"text": "Alice pays 920 euros rent.", "key": "rent"}, RENT, "both", ("SIMILAR", (1,))),
+        (
+            {"text": "Alice pays 870 euros rent and 50 for water.", "key": "bill"},
+            RENT,
+            "detail",
+            ("MERGE", (1,)),
+        ),
+        ({"text": "Suppose Alice paid 920 euros rent.", "key": "rent"}, RENT, "detail", ("EXTEND", (1,))),
         (OSLO | {"action_hint": "update", "key": "hobby"}, BERN | {"key": "hobby"}, "detail", ("EXTEND", (1,))),
         (OSLO | {"action_hint": "update", "certainty": "speculation"}, BERN, "detail", ("EXTEND", (1,))),
         (ENDED, FLAT, "ended", ("RETRACT", (1,))),
