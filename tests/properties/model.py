@@ -21,15 +21,7 @@ from tests.support.builders.model_replies import decision_json, decisions_reply,
 JsonObject = Mapping[str, Any]
 Targets = Sequence[tuple[int, Candidate]]
 OVERWRITES: Final = ("MERGE", "REPLACE", "CONTRADICT", "RETRACT", "EXPIRE")
-PRIORITY: Final[tuple[Verdict, ...]] = (
-    "CONTRADICT",
-    "RETRACT",
-    "EXPIRE",
-    "MERGE",
-    "KEEP",
-    "REPLACE",
-    "SIMILAR",
-)
+PRIORITY: Final[tuple[Verdict, ...]] = ("CONTRADICT", "RETRACT", "EXPIRE", "MERGE", "KEEP", "REPLACE", "SIMILAR")
 """What a sentence does that does several things to the known ones: only one verdict can be given."""
 
 

@@ -26,11 +26,7 @@ class Property:
     check: Callable[[Harness, Random], Coroutine[Any, Any, None]]
 
 
-PROPERTIES: Final = (
-    Property("facts", check_facts),
-    Property("people", check_people),
-    Property("shared", check_shared),
-)
+PROPERTIES: Final = (Property("facts", check_facts), Property("people", check_people), Property("shared", check_shared))
 
 
 @dataclass(frozen=True)
@@ -67,12 +63,7 @@ def running_harness(database: str) -> Iterator[tuple[asyncio.Runner, Harness]]:
 
 
 def run_property(
-    runner: asyncio.Runner,
-    harness: Harness,
-    tested: Property,
-    *,
-    histories: range,
-    seed: int = 0,
+    runner: asyncio.Runner, harness: Harness, tested: Property, *, histories: range, seed: int = 0
 ) -> Found:
     """Try the histories of these numbers of a seed, until one is wrong."""
     for number in histories:

@@ -96,22 +96,12 @@ SCENES: Final = (
     Scene(  # what is merged is said again after a challenge of its part
         EVERY,
         ("doubt", "settle", "detail", "slotless"),
-        (
-            Beat(0),
-            Beat(1, "denial", marks="doubt"),
-            Beat(2, details=(0,), marks="slotless"),
-            Beat(3, wording=1),
-        ),
+        (Beat(0), Beat(1, "denial", marks="doubt"), Beat(2, details=(0,), marks="slotless"), Beat(3, wording=1)),
     ),
     Scene(  # what a late detail adds to was said since
         SINGLE,
         ("late", "detail"),
-        (
-            Beat(1),
-            Beat(10, wording=1),
-            Beat(5, details=(0,), arrives=12),
-            Beat(7, "change", 1, arrives=14),
-        ),
+        (Beat(1), Beat(10, wording=1), Beat(5, details=(0,), arrives=12), Beat(7, "change", 1, arrives=14)),
     ),
     Scene(SEVERAL, ("late", "end"), (Beat(1), Beat(10, "end"), Beat(5, arrives=12))),  # a repetition of what has ended
     Scene(  # an older denial of what waits
@@ -125,9 +115,7 @@ SCENES: Final = (
     Scene(SINGLE, ("immutable",), (Beat(0, marks="immutable"), Beat(1, "correction", 2, slip=1))),
     Scene(EVERY, ("plan", "detail"), (Beat(0), Beat(1, "announcement", until=15), Beat(2, details=(0,)))),
     Scene(  # only the key finds what is known of what was merged
-        SINGLE,
-        ("detail",),
-        (Beat(0), Beat(1, details=(0,), marks="slotless"), Beat(2, "change", 1, marks="far")),
+        SINGLE, ("detail",), (Beat(0), Beat(1, details=(0,), marks="slotless"), Beat(2, "change", 1, marks="far"))
     ),
     Scene(  # what another had and lost is said of who has none, of a time before
         SINGLE,
