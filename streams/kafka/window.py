@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
-from typing import Any, Final
+from typing import Final
 
 from mnemolog.streams.errors import OffsetRegression
 from mnemolog.streams.kafka.record import KafkaRecord, Partition, Reread
@@ -168,10 +168,8 @@ class PartitionProgress:
         self._newest_started = max(self._newest_started, entry.record.offset)
 
     def finish(self, entries: Iterable[WindowEntry]) -> None:
-        """Count the entries of this partition, among others, as finished."""
         for entry in entries:
-            if self._unfinished.get(entry.record.offset) is entry:
-                del self._unfinished[entry.record.offset]
+            del self._unfinished[entry.record.offset]
         self.advance()
 
     def overflow(self, overflow: Overflow) -> None:
@@ -509,8 +507,11 @@ class Window:
 
     def _finish(self, entries: Sequence[WindowEntry]) -> None:
         self._pending -= len(entries)
-        for partition in {entry.record.topic_partition for entry in entries}:
-            self._partitions[partition].finish(entries)
+        by_partition: dict[Partition, list[WindowEntry]] = {}
+        for entry in entries:
+            by_partition.setdefault(entry.record.topic_partition, []).append(entry)
+        for partition, finished in by_partition.items():
+            self._partitions[partition].finish(finished)
         self._has_capacity.set()
         for entry in entries:
             entry.finished()
@@ -580,14 +581,17 @@ class KeyedWindow(Window):
         *,
         max_in_flight: int = 256,
         max_pending: int = 1024,
-        **more: Any,
+        reread: Reread | None = None,
+        next_window: Window | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`more` are `reread`, `next_window` and `clock`, as for a window of batches."""
         super().__init__(
             lambda records: process(records[0]),
             key_of=lambda record: record.topic_partition if record.key is None else record.key,
             max_records=1,
             max_in_flight=max_in_flight,
             max_pending=max_pending,
-            **more,
+            reread=reread,
+            next_window=next_window,
+            clock=clock,
         )

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from mnemolog.schemas.base import normalise
@@ -227,9 +228,10 @@ class Source:
             yield "polarity", "it says of today what is over"
         if _QUESTION.search(self.sentence) and not _speaks_of_user(self.sentence):
             yield "question", "its excerpt only asks"
-        nearest = clauses[shared.index(max(shared))] if clauses else own
+        # Own words: whoever asks may suppose what they like.
+        most, nearest = max(zip(shared, clauses_of(self.sentence), strict=False), key=itemgetter(0), default=(0, own))
         is_stated = certainty not in ("weak", "speculation") and not has_condition(text)
-        if is_stated and is_supposed(nearest, self.sentence):
+        if is_stated and (most or not any(shared)) and is_supposed(nearest, self.sentence):
             yield "hypothetical", "it states as a fact what was only supposed"
 
 

@@ -11,14 +11,14 @@ from time import perf_counter
 from typing import Any, Final
 from uuid import UUID
 
-from mnemolog.projections.stores.facts import CandidateFinder
+from mnemolog.projections.stores.facts import CandidateFinder, SourceStatus
 from mnemolog.schemas.admission import REFUSAL_REASONS
 from mnemolog.schemas.command import Promote, SummariseEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import MAX_DETAIL, End, MatchedFacts
 from mnemolog.schemas.events import FactAdded, MemoryEvent
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit
-from mnemolog.schemas.provenance import Provenance, Step, Thresholds
+from mnemolog.schemas.provenance import Origin, Provenance, Step, Thresholds
 from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import PublishCommand
 from mnemolog.streams.commands.entities import numbered
@@ -88,10 +88,7 @@ class ResolveStage:
         envelope = received.envelope
         await self.wait_until_projected(envelope.owner, record.partition)
         status = await self.finder.source_status(envelope.owner, envelope.source_id, envelope.scope)
-        # It may be tried again where it failed, or was over a limit; and this is a later record, and no redelivery.
-        last, here = status.origin, envelope.origin
-        is_of_log = last is not None and (last.topic, last.partition) == (here.topic, here.partition)
-        if status.committed and not (status.retryable and not (last and is_of_log and here.offset <= last.offset)):
+        if status.committed and not _may_retry(status, envelope.origin):
             metrics.ALREADY_COMMITTED.inc()
             return None
         if status.committed:
@@ -246,3 +243,10 @@ def commit_of(
         detail=detail[:MAX_DETAIL],
         **end,
     )
+
+
+def _may_retry(status: SourceStatus, here: Origin) -> bool:
+    """Whether the source failed, or was rejected for a limit, and this is a later record of it, not a redelivery."""
+    last = status.origin
+    is_of_log = last is not None and (last.topic, last.partition) == (here.topic, here.partition)
+    return status.retryable and not (last and is_of_log and here.offset <= last.offset)

@@ -179,7 +179,7 @@ class Truth:
                 continue
             if new.meaning.claim == pending.meaning.claim:
                 is_resent = new.said.text == pending.said.text and new.at - pending.at <= RESEND
-                if new.at > pending.at and not is_resent and not pending.waits_for_human:
+                if new.at > pending.at and new.certain and not is_resent and not pending.waits_for_human:
                     pending.state = "told"
                 else:
                     new.state, new.concerns = "void", pending.concerns  # a mention of what waits

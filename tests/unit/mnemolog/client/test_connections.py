@@ -129,10 +129,11 @@ def test_a_call_that_reads_is_measured_once(operation: str) -> None:
 
 
 def test_what_aiokafka_says_again_and_again_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="mnemolog")  # a command line in this process may have silenced it
     library = logging.getLogger("aiokafka")
     before, library.handlers[:] = library.handlers[:], []  # among them are those of pytest
     level = library.level
-    library.setLevel(logging.NOTSET)  # a command line in this process may have set it
+    library.setLevel(logging.NOTSET)
     try:
         limit_noise()
         limit_noise()
