@@ -65,6 +65,18 @@ def test_a_guard_that_spares_another_ones_fact_leaves_the_own_value_in_doubt(ver
     assert event.decision.shown == (candidate.fact_id,)
 
 
+@pytest.mark.parametrize(("unresolved", "ended"), [(True, 2), (False, 1)])
+@pytest.mark.parametrize("key", ["employer", "home_city", "diet"])
+def test_who_replaces_an_unresolved_value_replaces_what_it_stands_beside(
+    key: str, *, unresolved: bool, ended: int
+) -> None:
+    doubted = known_fact(0.9, **of_key(key, "Acme"), unresolved=unresolved)
+    beside, other_key = known_fact(0.8, **of_key(key, "Bosch")), known_fact(0.8, **of_key("team", "Red"))
+    said = matched_fact(doubted, beside, other_key, **of_key(key, "Hooli"))
+    event: Any = decide_one(said, llm_decision("REPLACE", doubted))
+    assert (event.event, event.targets) == ("fact_replaced", (doubted.fact_id, beside.fact_id)[:ended])
+
+
 def test_a_merge_of_two_values_of_a_slot_leaves_both_in_doubt() -> None:
     known = of_key("employer", "Acme")
     acme = known_fact(0.8, **known)
