@@ -255,7 +255,8 @@ def _named(values: Iterable[Any], name: str, *, is_list: bool) -> dict[str, Any]
         return found[-1][-1] if found else None
     parts = [[item for one in objects for item in _items(one[name])] for objects in found]
     items = list[Any]()
-    for part in parts if all(isinstance(item, dict) for part in parts for item in part) else parts[-1:]:
+    are_objects = all(isinstance(item, dict) for part in parts for item in part)
+    for part in parts if are_objects else parts[-1:]:
         items += [item for item in part if item not in items]
     return {**found[-1][-1], name: items}
 

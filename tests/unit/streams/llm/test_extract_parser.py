@@ -251,8 +251,8 @@ def test_no_long_part_of_an_entity_or_a_relation_costs_a_fact(field: str) -> Non
     assert [one.name for one in parsed.value[0].entities] == ["Alice"]
 
 
-ONE: Final = {"line": 1, "text": "Alice lives in Berlin.", "about": "Alice"}
-TWO: Final = {"line": 1, "text": "Alice moved to Berlin in 2019.", "about": "Alice"}
+ONE: Final[dict[str, Any]] = {"line": 1, "text": "Alice lives in Berlin.", "about": "Alice"}
+TWO: Final[dict[str, Any]] = {"line": 1, "text": "Alice moved to Berlin in 2019.", "about": "Alice"}
 A, B, BOTH, NONE = (json.dumps({"facts": facts}) for facts in ([ONE], [TWO], [ONE, TWO], []))
 
 
@@ -278,7 +278,7 @@ def test_the_facts_of_all_json_values_of_a_reply_are_read(reply: str) -> None:
     assert [fact.text.partition(" (")[0].rstrip(".") for fact in parsed.value or ()] == [
         one["text"].rstrip(".") for one in (ONE, TWO)
     ]
-    assert parsed.dropped == parsed.notes == ()
+    assert (parsed.dropped, parsed.notes) == ((), ())
 
 
 @pytest.mark.parametrize(("share", "facts"), [(0.8, 2), (0.6, 1), (0.2, 0)])
