@@ -405,9 +405,11 @@ class _CommitEnds:
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
         rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
         for taker in (*takers, *rivals):
-            is_version = taker in takers and is_new_version(event) and taker.action_hint != "retract"
+            is_version = taker in takers and is_new_version(event)
             is_later = taker.valid_until is None and taker.true_from > value.true_from
-            if is_later and (is_version or self._takes_place(taker, value)):
+            if is_version and ended is not None and ended.by_command:  # an older version of it, whatever it says
+                yield max(taker.true_from, value.true_from), taker.fact_id
+            elif is_later and ((is_version and taker.action_hint != "retract") or self._takes_place(taker, value)):
                 yield taker.true_from, taker.fact_id
 
     def _stood_beside(self, value: Candidate, other: Candidate) -> bool:
