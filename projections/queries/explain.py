@@ -312,7 +312,7 @@ def _extraction(commit: Commit, event: MemoryEvent) -> FactExtraction | None:
     if fact is None or commit.source_kind == "command" or _settled(commit, event) is not None:
         return None
     steps = [step for step in commit.provenance.steps if step.stage == "extract"]
-    last = steps[-1] if steps else None
+    last = steps[-1] if steps and commit.outcome != "failed" else None  # of a turn that no model could read
     return FactExtraction(
         excerpt=fact.excerpt,
         certainty=fact.certainty,

@@ -17,13 +17,11 @@ from mnemolog.streams.resolution.guards import clear_raw
 def with_raw_facts(
     envelope: MatchedFacts, events: Sequence[MemoryEvent], raw: Mapping[UUID, StoredFact]
 ) -> tuple[MemoryEvent, ...]:
-    """The events, marked as a fallback where the turn has failed; else with the end of the `raw` facts in its place."""
-    if envelope.end is not None:
+    """The events, marked where the turn has failed; else with the end of the `raw` facts in its place."""
+    if envelope.end is not None and envelope.end.outcome == "failed":
         reason = f"{envelope.end.reason}: no model could read the turn, so what was said is kept as it is"
         return tuple(
-            event.model_copy(
-                update={"decision": event.decision.model_copy(update={"by": "fallback", "reason": reason})}
-            )
+            event.model_copy(update={"decision": event.decision.model_copy(update={"by": "policy", "reason": reason})})
             if isinstance(event, FactAdded)
             else event
             for event in events

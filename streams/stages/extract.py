@@ -30,7 +30,7 @@ from mnemolog.streams.kafka.topics import COMMAND_TOKEN_HEADER
 from mnemolog.streams.llm.ask import Answer, ask, step_of, with_unused
 from mnemolog.streams.llm.evidence import evidence_messages
 from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION, SHARED_PROMPT_VERSION, read_mood
-from mnemolog.streams.llm.extract_reply import parse_extraction
+from mnemolog.streams.llm.extract_reply import MAX_FACTS, lines_of, parse_extraction
 from mnemolog.streams.llm.ports import PromptRefusedError, ReplyInvalidError, RequestSource, SourceChatModel, TimedReply
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.llm.withheld import with_instructions, withhold, withhold_texts
@@ -203,7 +203,7 @@ class ExtractStage:
             answer = await self._ask(question)
         except SourceEndedError as error:
             if rules.when_unread == "raw":
-                error.raw_facts, _ = withhold(raw_facts(turn), (), instructions)
+                error.raw_facts, _ = withhold(raw_facts(turn, parts=lines_of)[:MAX_FACTS], (), instructions)
             raise
         facts, echoes = drop_recalled_echoes(answer.value, turn)
         if turn.valid_until is not None:  # a fact that names no end of its own has the turn's
@@ -285,18 +285,21 @@ def has_asked_model(output: ExtractedFacts) -> bool:
     return any(step.stage == "extract" and step.model is not None for step in output.steps)
 
 
-def raw_facts(turn: Turn) -> tuple[ExtractedFact, ...]:
-    """The facts of a raw turn: each user message exactly as given; what others said is ignored."""
+def raw_facts(
+    turn: Turn, parts: Callable[[str], Sequence[str]] = lambda message: (message,)
+) -> tuple[ExtractedFact, ...]:
+    """The facts of a raw turn: each user message, or its `parts`, exactly as given; what others said is ignored."""
     return tuple(
         ExtractedFact(
-            text=message.content,
-            search_text=message.content,
-            excerpt=message.content,
+            text=part,
+            search_text=part,
+            excerpt=part,
             subject=message.name or turn.speaker,
             valid_until=turn.valid_until,
         )
         for message in turn.messages
-        if message.role == "user" and message.content.strip()
+        for part in (parts(message.content) if message.role == "user" else ())
+        if part.strip()
     )
 
 

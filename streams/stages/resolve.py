@@ -129,7 +129,9 @@ class ResolveStage:
         stored: Sequence[UUID] = (),
     ) -> Commit:
         """The commit of a source, of which an earlier attempt has `stored` raw facts."""
-        if (envelope.end is not None and (stored or not envelope.facts)) or envelope.scope is None:
+        ends = envelope.end is not None and (bool(stored) or not envelope.facts)
+        is_read = envelope.end is not None and envelope.end.outcome == "no_facts"
+        if envelope.scope is None or (ends and not (stored and is_read)):
             end = envelope.end or End(outcome="failed", reason="no_scope")
             if end.outcome == "no_facts":  # such a turn counts toward turns_per_minute
                 hit = await self._exceeded_limit(envelope, rules, (), envelope.steps)

@@ -67,7 +67,7 @@ async def test_what_no_model_could_read_is_kept_as_it_was_said_until_it_can_be_r
     issued = await memory.admin.set_policy({"when_unread": "raw"}, tenant="unread")
     assert (await memory.wait(issued.turn_id, tenant="unread")).success
     sentences = ["Una keeps goats.", "Una has a barn.", "Una is happy."]
-    messages = [{"role": "user", "content": text} for text in sentences]
+    messages = [{"role": "user", "content": text} for text in (sentences[0], " ".join(sentences[1:]))]
 
     async def publish(attempt: int, reply: str) -> Result:
         harness.model.extractions["unread"] = reply
@@ -76,10 +76,13 @@ async def test_what_no_model_could_read_is_kept_as_it_was_said_until_it_can_be_r
 
     failed = await publish(1, "Una hält Ziegen.")
     assert (failed.status, [one.event for one in failed.changes]) == ("failed", ["fact_added"] * 3)
+    assert failed.conflicts == 0
+    words = (await memory.explain(failed.added[0].fact_id, tenant="unread")).words
+    assert "It was stored as it was given, without a model (explicit, confidence 0.95)." in words
     reason = "invalid_reply: no model could read the turn, so what was said is kept as it is"
     assert {one.reason for one in failed.changes} == {reason}
     decisions = await harness.rows("SELECT decided_by FROM memory_events WHERE source_id = 'unread' ORDER BY ordinal")
-    assert [row["decided_by"] for row in decisions if row["decided_by"]] == ["fallback"] * 3
+    assert [row["decided_by"] for row in decisions if row["decided_by"]] == ["policy"] * 3
     assert await una.statuses() == dict.fromkeys(sentences, "active")
     raw = await una.facts()
     await una.say(fact_json("Una has a barn."))
@@ -91,3 +94,15 @@ async def test_what_no_model_could_read_is_kept_as_it_was_said_until_it_can_be_r
     facts = await memory.facts(user_id="una", tenant="unread")
     assert [fact.text for fact in facts] == ["Una has a barn.", "Una keeps goats.", "Una feels happy."]
     assert not {fact.id for fact in facts} & {raw["Una keeps goats."]["fact_id"], raw["Una is happy."]["fact_id"]}
+
+
+async def test_a_turn_that_is_read_and_states_nothing_leaves_no_raw_fact(harness: PipelineHarness) -> None:
+    ivo, memory = harness.person("ivo", tenant="unread-2"), harness.memory
+    issued = await memory.admin.set_policy({"when_unread": "raw"}, tenant="unread-2")
+    assert (await memory.wait(issued.turn_id, tenant="unread-2")).success
+    for attempt, (reply, status) in enumerate((("nonsense", "failed"), ('{"facts": []}', "no_facts")), start=1):
+        harness.model.extractions["said-once"] = reply
+        await memory.add("Hm, well.", turn_id="said-once", occurred_at=day(0), speaker="Ivo", **ivo.scope)
+        end = await memory.wait("said-once", attempt=attempt, user_id="ivo", tenant="unread-2")
+        assert end.status == status
+        assert len(await memory.facts(user_id="ivo", tenant="unread-2")) == 2 - attempt
