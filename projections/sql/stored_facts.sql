@@ -37,15 +37,15 @@ INNER JOIN facts ON last.fact_id = facts.fact_id;
 WITH RECURSIVE versions AS (
     SELECT
         facts.fact_id AS asked,
-        facts.fact_id, facts.value, {{scope_ids}},
+        facts.fact_id, facts.value, facts.true_from, {{scope_ids}},
         0 AS place
     FROM facts
     WHERE fact_id = ANY(%(fact_ids)s::uuid [])
     UNION ALL
-    SELECT versions.asked, older.fact_id, older.value, {{scope_ids versions}}, versions.place + 1
+    SELECT versions.asked, older.fact_id, older.value, older.true_from, {{scope_ids versions}}, versions.place + 1
     FROM versions
     CROSS JOIN LATERAL (
-        SELECT former.fact_id, former.value
+        SELECT former.fact_id, former.value, former.true_from
         FROM facts AS former
         WHERE former.superseded_by = versions.fact_id
             AND {{same_scope former versions}}
@@ -55,13 +55,12 @@ WITH RECURSIVE versions AS (
 )
 SELECT last.asked, {{stored_fact facts}}
 FROM (
-    SELECT DISTINCT ON (versions.asked) versions.asked, versions.fact_id
+    SELECT DISTINCT ON (asked) asked, fact_id
     FROM versions
-    INNER JOIN facts AS one ON versions.fact_id = one.fact_id
-    WHERE versions.value IS NOT NULL
-    ORDER BY versions.asked, versions.place, one.true_from DESC, one.fact_id
+    WHERE value IS NOT NULL
+    ORDER BY asked, place, true_from DESC, fact_id
 ) AS last
-INNER JOIN facts ON last.fact_id = facts.fact_id;
+CROSS JOIN LATERAL (SELECT * FROM facts AS one WHERE one.fact_id = last.fact_id OFFSET 0) AS facts;
 
 -- name: promotable
 -- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with
