@@ -43,12 +43,17 @@ _TOO_LARGE: Final = "too large"
 Parameter = Literal["system", "temperature", "seed", "response_format", "dimensions", "encoding_format"]
 """What a request can do without; without `system` the instructions stand in the first message of the user."""
 _PARAMETER_WORDS: Final[Mapping[Parameter, re.Pattern[str]]] = {
-    "response_format": re.compile(r"response_format|json_schema|json_object|structured output|grammar"),
+    "response_format": re.compile(
+        r"response[_ ]format|json[_ ](?:schema|object|mode)|structured output|grammar|guided decoding"
+    ),
     "encoding_format": re.compile(r"encoding_format|base64"),
     "temperature": re.compile(r"\btemperature\b"),
     "dimensions": re.compile(r"\bdimensions\b"),
     "seed": re.compile(r"\bseed\b"),
-    "system": re.compile(r"\bsystem (?:role|messages?|prompts?)\b|\broles? ['\"`]?system\b|\broles must alternate"),
+    "system": re.compile(
+        r"\bsystem (?:role|messages?|prompts?)\b|\broles?\W+(?:does not support )?\W?system\b|\broles must alternate"
+        r"|\bonly user and assistant roles|\bdeveloper instruction"
+    ),
 }
 _TOO_LONG: Final = re.compile(
     r"too (?:long|large)|tokens?\b|context (?:length|size)|maximum length|exceeds?\b", re.IGNORECASE
@@ -197,6 +202,8 @@ class Server:
             left_out.add(outcome.refuses)
             _log.warning("parameter_left_out", model=model, parameter=outcome.refuses, detail=outcome.detail)
             on_failure(f"{purpose} {model} refuses {outcome.refuses}, which is left out from now on")
+            said = f"{outcome.refuses} is refused, and left out from now on: name it in MNEMOLOG_LEAVE_OUT"
+            self.endpoint.problems[f"{purpose} {model} ({outcome.refuses})"] = said
 
 
 class Servers:
@@ -278,7 +285,9 @@ def _excerpt(content: bytes) -> str:
 def words_of(error: object) -> str:
     if isinstance(error, dict):
         named = (words_of(error[name]) for name in ("message", "error", "detail") if name in error)
-        return next(filter(None, named), "") or str(error)
+        words = next(filter(None, named), "") or str(error)
+        param = error.get("param")  # where OpenAI names the parameter
+        return words if not isinstance(param, str) or param in words else f"{words} ({param})"
     return "; ".join(map(words_of, error)) if isinstance(error, list) else str(error or "")
 
 
