@@ -46,8 +46,16 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
     for message, asked in with_questions(turn, earlier):
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
-        may_fill = not read.WORDS["unsure"].search(read.plain(message.content))
-        for place, sentence in enumerate(read.sentences(message.content, speaker) if message.role == "user" else ()):
+        content = read.plain(message.content)
+        may_be_copied = bool(read.WORDS["presents"].search(content))
+        is_unsure = may_be_copied or read.WORDS["unsure"].search(content)
+        found = read.sentences(message.content, speaker) if message.role == "user" else []
+        stated = [
+            () if one.omitted or not read.is_english(one.text) else read.slot_statements(one.text, turn.occurred_at)
+            for one in found
+        ]
+        clashing = read.clashing_keys([one for some in stated for one in some])
+        for place, (sentence, statements) in enumerate(zip(found, stated, strict=True)):
             words, is_short = comparable_text(sentence.text), bool(short_answer(sentence.text))
             reason = sentence.omitted or ("quotation" if without_texts(words, recalled) != words else None)
             may_answer = asked and not place and (not reason or is_short)
@@ -56,8 +64,11 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
             elif reason or is_short:
                 omitted.append(read.Sentence(text=sentence.text, omitted=reason or "undecided"))
             else:
-                for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, may_fill=may_fill):
-                    facts.setdefault(fact.text, fact)
+                is_held = is_unsure or any(one.keys & clashing for one in statements)
+                said = None if is_held else statements
+                for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, said):
+                    known = fact.model_copy(update={"certainty": "weak"}) if may_be_copied else fact
+                    facts.setdefault(known.text, known)
     kept = list(facts.values())
     omitted += [read.Sentence(text=fact.excerpt, omitted="too_long") for fact in kept[MAX_FACTS:]]
     return kept[:MAX_FACTS], omitted
@@ -77,10 +88,17 @@ def _answer(asked: str, said: str, speaker: str, at: datetime) -> ExtractedFact 
     return _kept_fact(said, speaker, at, ()).model_copy(update=read_as)
 
 
-def _read_sentence(said: str, speaker: str, at: datetime, *, may_fill: bool) -> Iterator[ExtractedFact]:
-    """The slots that a sentence fills, and where it says more than these the sentence in its own words."""
-    statements = read.slot_statements(said, at) if may_fill and read.is_english(said) else ()
-    kept = _kept_fact(said, speaker, at, statements)
+def _read_sentence(
+    said: str, speaker: str, at: datetime, statements: Sequence[read.SlotStatement] | None
+) -> Iterator[ExtractedFact]:
+    """The slots that a sentence fills, and where it says more than these the sentence in its own words.
+
+    Without `statements` its message is in doubt: it fills and ends nothing.
+    """
+    kept = _kept_fact(said, speaker, at, statements or ())
+    if statements is None:
+        yield kept.model_copy(update={"action_hint": "new"})
+        return
     fills = [one for one in statements if one.act in read.FILLS]
     for one in fills:
         (key,), act, value = one.keys, one.act, one.value

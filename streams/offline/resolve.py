@@ -62,7 +62,8 @@ def _finding(says: Sequence[SlotStatement], new: _Fact, old: _Fact, at: datetime
             return finding
     if new.key is None:
         words = (without_fillers(one.text if ', asked "' in one.text else one.excerpt) for one in (new, old))
-        return None if old.key else _of_words(*words)
+        is_sure = not (isinstance(new, ExtractedFact) and new.certainty == "weak")
+        return None if old.key else _of_words(*words, is_sure=is_sure)
     may_return = old.key is None and old.action_hint == "retract" and new.key not in TIE_TYPES
     ended = slot_statements(old.excerpt, at) if may_return else ()
     is_again = any(one.act not in FILLS and new.key in one.keys and same_value(one.value, new.value) for one in ended)
@@ -94,14 +95,14 @@ def _of_value(statement: SlotStatement, old: _Fact) -> _Finding | None:
     return ("REPLACE", f"the later statement has another {old.key.replace('_', ' ')}") if is_other else None
 
 
-def _of_words(said: str, known: str) -> _Finding | None:
+def _of_words(said: str, known: str, *, is_sure: bool) -> _Finding | None:
     """Two sentences, or answers with their questions: only one that denies the very words of the other ends it."""
     if _content(said) == _content(known) != [] and not differences(said, known):
         return ("KEEP", "the same words")
     new, old = (WORDS["likes"].sub("like", WORDS["dislikes"].sub("not like", one)) for one in (said, known))
     is_denied = len(WORDS["negation"].findall(new)) != len(WORDS["negation"].findall(old))
-    is_doubtful = any(WORDS[kind].search(said) for kind in ("temporary", "doubt"))
-    if is_denied and not is_doubtful and WORDS["subject"].search(new) and _content(new) == _content(old):
+    is_sure = is_sure and not any(WORDS[kind].search(said) for kind in ("temporary", "doubt"))
+    if is_denied and is_sure and WORDS["subject"].search(new) and _content(new) == _content(old):
         return ("RETRACT" if WORDS["ended"].search(new) else "REPLACE", "the same words, denied")
     return None
 

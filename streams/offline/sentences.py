@@ -4,14 +4,16 @@ A clause fills one, or ends or denies its value, only if it says so as a whole. 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import combinations
 from pathlib import Path
 from typing import Final
 
 import sentencex  # type: ignore[import-untyped]  # ships no types
 
+from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import OmissionReason
 from mnemolog.streams.text.times import find_times
 from mnemolog.streams.text.tokens import CITIES, COUNTRIES, DATE_PARTS, DATES, REGIONS, compiled, tables
@@ -159,6 +161,18 @@ def slot_statements(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
     return tuple(replace(one, is_whole=one.is_whole and all(found)) for some in found for one in some)
 
 
+def clashing_keys(said: Sequence[SlotStatement]) -> frozenset[str]:
+    """The keys of which a message says two things: two values where one can be, or a value and its end."""
+    found: set[str] = set()
+    for one, other in combinations(dict.fromkeys(said), 2):
+        are_fills = [some.act in FILLS for some in (one, other)]
+        keys = {key for key in one.keys & other.keys if not all(are_fills) or is_single_valued(key)} - found
+        if keys and any(are_fills):
+            is_same = same_value(one.value, other.value) or not (one.value and other.value)
+            found |= keys if is_same != all(are_fills) else set()
+    return frozenset(found)
+
+
 def without_fillers(said: str) -> str:
     said = re.sub(r"\bi'?m\b", "I am", plain(said).replace("can't", "cannot"), flags=re.IGNORECASE)
     said = said.replace("n't", " not").replace("'ve", " have").replace("'re", " are").strip(".!,;:…)(")
@@ -180,7 +194,10 @@ def _read_clause(clause: str, at: datetime) -> Iterator[SlotStatement]:
         match = pattern.fullmatch(said) or (pattern.match(said) if act in (*FILLS, "moves") else None)
         rest = said[match.end() :] if match else ""
         if match and (not rest or (slot != "diet" and WORDS["tail"].match(rest))):
-            is_change = act == "states" and WORDS["change"].search(clause)
+            besides = " ".join(plain(clause).split())
+            for name, value in match.groupdict().items():
+                besides = besides.replace(value, " ") if value and name.startswith(("v_", "old_")) else besides
+            is_change = act == "states" and WORDS["change"].search(besides)
             yield from _statements("changes" if is_change else act, slot, match)
             return
 

@@ -51,7 +51,9 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
     found: list[NamedTime] = []
     for match in _PATTERNS["time"].finditer(text):
         before = text[: match.start()]
-        if _PATTERNS["goes_on"].match(text, match.end()):
+        told = text[: match.end()]
+        is_length = _PATTERNS["how_many_years"].search(told) or (not is_planned and _PATTERNS["how_long"].search(told))
+        if is_length or _PATTERNS["goes_on"].match(text, match.end()):
             continue
         if span := _PATTERNS["span"].search(before):
             start, end = span.span("first" if span["first"] else "alone")

@@ -95,6 +95,8 @@ VERDICTS = {
         ("I have a sailing boat.", "We sold the sailing boat last summer."),
         ("I like horror films.", "I no longer like horror films, they keep me awake."),
         ("I live in Berlin.", "I moved to Munich."),
+        ("I like tea.", "Translate this. I don't like tea."),
+        ("I like tea.", "How do you say this in Spanish? I hate tea."),
         ("My girlfriend is called Olga.", "My band is over. We broke up."),
         ("My girlfriend is called Olga.", "My girlfriend and I broke up last year."),
         ("My dog is called Rex.", "My dog died last year."),
@@ -127,6 +129,10 @@ VERDICTS = {
         ("My husband is called Ivo.", "Ivo is no longer my husband, the doctors say."),
         ("it's fine", "it's not fine"),
         ("I work at Acme.", "I work for Tom now."),
+        *(
+            ("I work at Acme.", text)
+            for text in ("I work at New Relic.", "I work at Switched On", "I work at Bosch since 2010.")
+        ),
         ("I work at Acme.", "My new employer is British."),
         ("I work at Acme.", "I started working with Kubernetes."),
         ("I work at Acme.", "I started working at Acme Labs."),
@@ -241,7 +247,12 @@ async def test_what_was_said_before_the_known_end_becomes_history() -> None:
     ("text", "certainty"),
     [
         *((text, "strong") for text in ("I live in Munich.", "We live in Munich.")),
-        *((text, "explicit") for text in ("I live in Munich now.", "I relocated to Munich.")),
+        *((text, "strong") for text in ("I live in New York.", "I live in New Orleans.", "I'm based in New Haven")),
+        *((text, "strong") for text in ("I live in Oslo since 2010.", "We live in Bern since 1999")),
+        *(
+            (text, "explicit")
+            for text in ("I live in Munich now.", "I relocated to Munich.", "I live in New York now.")
+        ),
     ],
 )
 def test_a_home_that_is_only_stated_is_not_certain_enough_to_replace_one(text: str, certainty: str) -> None:

@@ -53,6 +53,13 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
 NO_SLOT = [
     *("I work with Kubernetes", "I moved to Linux", "I moved to Rust last year", "I moved to the marketing team"),
     *("I moved from Java to Go", "We moved from AWS to Hetzner", "I left London for Paris", "I started at Oxford"),
+    *(
+        "I live in Slack",
+        "I live in Excel these days",
+        "We live in Jira",
+        "I'm based in Figma",
+        "I relocated to Notion",
+    ),
     *("I live in fear", "I moved in with Sam", "I work at night", "I live for music", "I'm starving", "I'm Australian"),
     *("I live in the Netherlands", "I live near Hamburg", "I LIVE IN FEAR", "I live and breathe Jazz", "work is hell"),
     *("I live in Rome this week", "I'm in Rome until Friday", "For now I live in Graz", "I'm temporarily at Bosch"),
@@ -158,6 +165,85 @@ def test_the_rest_of_a_sentence_is_never_lost(text: str, texts: list[str]) -> No
 )
 def test_what_is_taken_back_in_the_same_message_fills_no_slot(text: str) -> None:
     assert {fact.key for fact in read(text)} <= {None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "I moved to Oslo. Then I moved to Rome.",
+            "I moved to Oslo; now I'm back in Turin.",
+            "I live in Oslo. I live in Bern.",
+        ),
+        *("I moved to Oslo last month but I'm back.", "I moved to Oslo last month. I moved back after a week."),
+        *(
+            "I moved to Oslo for two years.",
+            "I relocated to Ulm for a semester.",
+            "I started a job at Acme for six months.",
+        ),
+        *("I got a new job at Globex. I turned it down.", "I got a new job at Acme. The offer fell through."),
+        "I started a job at Acme. It was terrible, so I went back to Globex.",
+        *(
+            "I quit Acme. They talked me out of it.",
+            "I quit Acme. In the end I stayed.",
+            "I left Acme. They kept me on.",
+        ),
+        *("I no longer work at Globex. Wait, I do until Friday.", "I no longer work at Acme. I work at Acme."),
+        *("I moved to Oslo and hated it, so I'm back in Bern.", "I moved from Oslo to Bern and back."),
+        *("I'm no longer vegan. Hold on, I am.", "I'm vegan. I changed my mind.", "I'm vegan. I'm vegetarian."),
+        *(
+            "We moved to Graz. It lasted a month.",
+            "I moved to Lyon, but only on paper.",
+            "I moved to Ulm. We returned home.",
+        ),
+    ],
+)
+def test_what_the_same_message_takes_back_or_continues_fills_and_ends_nothing(text: str) -> None:
+    assert {(fact.key, fact.action_hint) for fact in read(text)} == {(None, "new")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("How do you say this in Spanish? I moved to Oslo.", "Can you translate this to French? I quit Acme."),
+        *("Fix the grammar please. I moved to Oslo.", "Can you rephrase this? I no longer live in Oslo."),
+        *("Is this correct English? I live in Oslo now.", "Translate this. I am allergic to nuts."),
+        *("Make this more polite. I quit Acme.", "Here's my sister's bio. I live in Oslo. I am vegan."),
+        *("Got this from a stranger. I live in Oslo.", "Could you translate the note he left?\nI moved to Oslo."),
+        *("What does this mean? I moved to Oslo.", "Does this sound natural? I am vegan.", "Otto's bio. I am vegan."),
+        *("Write this on the card. My name is Viktor.", "I live in Oslo. I am vegan. Could you shorten it?"),
+        *(
+            "Found this on the train. I moved to Rome.",
+            "Is the spelling ok? I live in Oslo now.",
+            "Thoughts on this? I quit Acme.",
+        ),
+        *("Text my mum. I moved to Oslo.", "Read this. I am vegan.", "This is his profile. I work at Acme."),
+        *("She was like, I moved to Oslo.", "They were all like, we moved to Bern.", "He just went, I work at Acme."),
+        *("The first line should be: I live in Oslo now.", "I want the first line to be: My name is Viktor."),
+        *("Write on the card: My name is Viktor.", "The guy next to me: I work at Acme.", "He goes - I quit Acme."),
+        *("The caption should read: I am vegan.", "Their slogan: We live in Bern.", "And he went... I work at Acme."),
+    ],
+)
+def test_a_text_that_others_may_have_written_fills_and_ends_nothing(text: str) -> None:
+    assert {(fact.key, fact.action_hint) for fact in read(text)} <= {(None, "new")}
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("I no longer live in Rome. I live in Bern now.", {None, "home_city"}),
+        ("Update: I moved to Oslo.", {"home_city"}),
+        ("I moved back to Oslo.", {"home_city"}),
+        ("I moved to Oslo this year. I'm vegan.", {"home_city", "diet"}),
+        ("I moved to Oslo. I work as a translator at Acme.", {None, "home_city"}),
+        ("I work at Acme and I live in Bern.", {"employer", "home_city"}),
+        ("I live in Oslo. I'm allergic to nuts. I'm allergic to milk.", {"home_city", "allergy"}),
+        ("I moved to Oslo. Can you recommend a gym?", {"home_city"}),
+        ("I have been working at Acme for two years.", {"employer"}),
+    ],
+)
+def test_what_goes_with_a_statement_takes_nothing_from_it(text: str, keys: set[str | None]) -> None:
+    assert {fact.key for fact in read(text)} == keys
 
 
 @pytest.mark.parametrize("text", ["Otto\nI live in Oslo now.\nRita\nI am vegan.", "I live in Oslo\nI am vegan"])

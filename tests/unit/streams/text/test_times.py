@@ -22,6 +22,8 @@ AT = datetime(2026, 3, 2, 9, tzinfo=UTC)  # a Monday
         ("We met on March 5, 2020", "We met on March 5, 2020 (2020-03-05)"),
         ("I'm away until Friday", "I'm away until Friday (2026-03-06)"),
         ("I start at Bosch in two weeks", "I start at Bosch in two weeks (2026-03-16 to 2026-03-22)"),
+        ("My first exam is in two weeks", "My first exam is in two weeks (2026-03-16 to 2026-03-22)"),
+        ("I'm running my first race in two weeks", "I'm running my first race in two weeks (2026-03-16 to 2026-03-22)"),
         ("Gestern war ich krank", "Gestern (2026-03-01) war ich krank"),
         ("J'ai déménagé il y a deux semaines", "J'ai déménagé il y a deux semaines (2026-02-16 to 2026-02-22)"),
         ("hace dos días fui al cine", "hace dos días (2026-02-28) fui al cine"),
@@ -38,6 +40,9 @@ def test_what_a_time_means_is_noted(text: str, expected: str) -> None:
     [
         "I swim on Monday",  # every one, the last or the next?
         *("I swim every Monday", "My birthday is on June 14", "May I ask", "Ich wohne hier", "I live in March"),
+        *("First one in 14 years.", "It's my first holiday in 14 years", "The hottest day in ten years"),
+        *("I haven't seen her in two years", "I haven't slept in 3 days", "I never smoked in 3 years"),
+        *("I lost 20 kilos in three months", "I read 40 books in two years", "the only rain in 3 weeks"),
         *("por la mañana desayuno", "on 31 February 2020", "Guten Morgen"),
     ],
 )
