@@ -405,9 +405,13 @@ class _CommitEnds:
         takers = [self._values[fact_id] for fact_id in event.successor_ids if fact_id in self._values]
         rivals = [sibling for sibling in siblings if not self._stood_beside(value, sibling)]
         for taker in (*takers, *rivals):
-            is_version = taker in takers and is_new_version(event) and taker.action_hint != "retract"
-            is_later = taker.valid_until is None and taker.true_from > value.true_from
-            if is_later and (is_version or self._takes_place(taker, value)):
+            is_version = taker in takers and is_new_version(event)
+            is_after = taker.true_from > value.true_from
+            is_later = is_after and taker.valid_until is None
+            is_older_version = is_version and ended is not None and ended.by_command
+            if is_older_version and (is_after or not may_be_rivals(value, taker, self._rules)):
+                yield max(taker.true_from, value.true_from), taker.fact_id
+            elif is_later and ((is_version and taker.action_hint != "retract") or self._takes_place(taker, value)):
                 yield taker.true_from, taker.fact_id
 
     def _stood_beside(self, value: Candidate, other: Candidate) -> bool:

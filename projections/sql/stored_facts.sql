@@ -32,6 +32,36 @@ SELECT last.asked, {{stored_fact facts}}
 FROM (SELECT DISTINCT ON (asked) asked, fact_id FROM versions ORDER BY asked, place DESC) AS last
 INNER JOIN facts ON last.fact_id = facts.fact_id;
 
+-- name: former_values
+-- The same of the newest fact with a value before each fact: what it, or a fact without a value between, replaced.
+WITH RECURSIVE versions AS (
+    SELECT
+        facts.fact_id AS asked,
+        facts.fact_id, facts.value, facts.true_from, {{scope_ids}},
+        0 AS place
+    FROM facts
+    WHERE fact_id = ANY(%(fact_ids)s::uuid [])
+    UNION ALL
+    SELECT versions.asked, older.fact_id, older.value, older.true_from, {{scope_ids versions}}, versions.place + 1
+    FROM versions
+    CROSS JOIN LATERAL (
+        SELECT former.fact_id, former.value, former.true_from
+        FROM facts AS former
+        WHERE former.superseded_by = versions.fact_id
+            AND {{same_scope former versions}}
+        OFFSET 0
+    ) AS older
+    WHERE versions.value IS NULL
+)
+SELECT last.asked, {{stored_fact facts}}
+FROM (
+    SELECT DISTINCT ON (asked) asked, fact_id
+    FROM versions
+    WHERE value IS NOT NULL
+    ORDER BY asked, place, true_from DESC, fact_id
+) AS last
+CROSS JOIN LATERAL (SELECT * FROM facts AS one WHERE one.fact_id = last.fact_id OFFSET 0) AS facts;
+
 -- name: promotable
 -- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with
 -- their vectors. With each row comes how many of all can be promoted, and how many were and no undo took that back.

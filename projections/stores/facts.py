@@ -279,6 +279,11 @@ class FactStore(Store):
         rows = await self._rows("current_facts", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
         return {row["asked"]: _stored_fact(row) for row in rows}
 
+    async def former_values(self, fact_ids: Sequence[UUID]) -> dict[UUID, stored.StoredFact]:
+        """Per fact without a value the newest fact with a value that it, or what stood between, took the place of."""
+        rows = await self._rows("former_values", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []
+        return {row["asked"]: _stored_fact(row) for row in rows}
+
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, stored.PendingCase]:
         """The open cases among `fact_ids`; what is not pending has none."""
         rows = await self._rows("pending_cases", {"fact_ids": list(fact_ids)}, make=dict_row) if fact_ids else []

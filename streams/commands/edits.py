@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
 from operator import eq
+from types import MappingProxyType
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -45,6 +46,7 @@ from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import NEGATIONS
 
 MAX_NAME_WORDS: Final = 4
+NO_FACTS: Final[StoredFacts] = MappingProxyType({})
 _PUNCTUATION: Final = ".,;:!?\"'()"
 
 
@@ -142,9 +144,13 @@ def _is_name(words: list[str]) -> bool:
 
 
 def update(
-    context: CommandContext, payload: Update, facts: StoredFacts, embedded_texts: Sequence[EmbeddedFact]
+    context: CommandContext,
+    payload: Update,
+    facts: StoredFacts,
+    embedded_texts: Sequence[EmbeddedFact],
+    former: StoredFacts = NO_FACTS,
 ) -> Events:
-    """Each text takes the place of a fact from the time of the command on."""
+    """Each text takes the place of a fact from the time of the command on; `former` is as in `_new_version`."""
     raise_for_faults(edit_fault(context, edit, facts, by_human=False) for edit in payload.edits)
     distinct: dict[UUID, tuple[Edit, EmbeddedFact]] = {}
     for edit, text in zip(payload.edits, embedded_texts, strict=True):
@@ -164,26 +170,33 @@ def update(
             )
         fields = context.event_fields(ordinal, context.decision("application", "updated it", [old]))
         if old.true_from > context.now:  # what has not begun yet never was true
-            fact = _new_version(context, ordinal, old, edit, text)
+            fact = _new_version(context, ordinal, old, edit, text, former=former)
             events.append(FactContradicted(**fields, targets=(old.fact_id,), fact=fact))
         else:
             issued_at = min(context.issued_at, context.now)  # the client's clock may be fast
             ended_at = max(edit.true_from or issued_at, old.true_from)
-            fact = _new_version(context, ordinal, old, edit, text, since=ended_at)
+            fact = _new_version(context, ordinal, old, edit, text, former=former, since=ended_at)
             events.append(FactReplaced(**fields, targets=(old.fact_id,), ended_at=ended_at, fact=fact))
     return tuple(events)
 
 
 def correct(
-    context: CommandContext, payload: Correct, facts: StoredFacts, embedded_texts: Sequence[EmbeddedFact]
+    context: CommandContext,
+    payload: Correct,
+    facts: StoredFacts,
+    embedded_texts: Sequence[EmbeddedFact],
+    former: StoredFacts = NO_FACTS,
 ) -> tuple[FactCorrected]:
-    """A human's text takes the place of a fact that never was true, or was true until `ended_at`."""
+    """A human's text takes the place of a fact that never was true, or was true until `ended_at`.
+
+    `former` is as in `_new_version`.
+    """
     raise_for_faults([edit_fault(context, payload.edit, facts, by_human=True)])
     old = facts[payload.edit.fact_id]
     if payload.ended_at is not None and payload.ended_at < old.true_from:
         detail = f"{old.fact_id} is true since {old.true_from.isoformat()}: give an ended_at that is not before that"
         raise CommandRefusedError("invalid_command", detail)
-    fact = _new_version(context, 0, old, payload.edit, embedded_texts[0], since=payload.ended_at)
+    fact = _new_version(context, 0, old, payload.edit, embedded_texts[0], former=former, since=payload.ended_at)
     human = fact.model_copy(update={"authority": "human", "confidence": 1.0, "certainty": "explicit"})
     decision = context.decision("human", "corrected it", [old])
     return (
@@ -268,12 +281,15 @@ def _new_version(
     edit: Edit,
     text: EmbeddedFact,
     *,
+    former: StoredFacts = NO_FACTS,
     since: datetime | None = None,
 ) -> NewFact:
     """A fact with a new text; true `since` then, or since the edit or its text says, or since the old fact was.
 
     It has the old fact's term, if that is still to come. A text that denies the old text is no value of its key, and
-    one that has nothing in common with it has nothing of the old fact but subject, metadata and confidence.
+    one that has nothing in common with it has nothing of the old fact but subject, metadata and confidence. Where the
+    old fact has no value, as a denial has none, the new text is compared with that of the fact that had the value
+    before it: `former`, by the id of the old fact.
     """
     begins = edit.true_from or (beginning_after_edit(old, edit.text, context.issued_at) if since is None else None)
     is_other = has_nothing_in_common(old.snapshot, edit.text, (old.fact.subject, old.speaker))
@@ -282,7 +298,8 @@ def _new_version(
     changed = {"text": edit.text, "excerpt": edit.text, "search_text": text.fact.search_text}
     value = edit.value or None  # an empty value takes the value away; none given: what the new text shows
     if edit.value is None:
-        value = value_after_edit(old.fact.text, old.fact.value, edit.text)
+        before = former.get(old.fact_id, old).fact
+        value = value_after_edit(before.text, before.value, edit.text) if before.key == old.fact.key else None
     slot = {"key": edit.key or stated.get("key"), "value": value}
     slot |= {
         "value_json": old.fact.value_json if edit.value_json is None and value == old.fact.value else edit.value_json
@@ -294,9 +311,10 @@ def _new_version(
     timed: dict[str, Any] = {"valid_until": until}
     timed |= {"event_time": begins} if since or begins else {}
     denied, denies = ({*_folded(_words(text))} & NEGATIONS for text in (old.fact.text, edit.text))
-    denial = {"action_hint": "retract"} if denies and not denied else {}
+    holds_again = denied and not denies and old.fact.action_hint == "retract" and not read(edit.text).ending
+    hint = {"action_hint": "retract"} if denies and not denied else {"action_hint": "new"} if holds_again else {}
     return NewFact(
-        **stated | changed | slot | timed | denial,
+        **stated | changed | slot | timed | hint,
         fact_id=ids.fact_id(context.owner, context.source_id, ordinal),
         confidence=old.state.confidence,
         true_from=true_from,

@@ -138,7 +138,7 @@ class CommandHandler:
         detail = edits.edit_notes(payload, events)
         return CommandResult(outcome="done", events=events, entity_changes=changes, detail=detail)
 
-    async def _command_events(  # noqa: C901, PLR0912 - one case a command
+    async def _command_events(  # noqa: C901, PLR0912, PLR0915 - one case a command
         self,
         context: CommandContext,
         payload: CommandPayload,
@@ -189,10 +189,11 @@ class CommandHandler:
                 challenged = [target for case in cases.values() for target in case.targets]
                 events = status_changes.confirm(context, payload, await self.facts.facts([*named, *challenged]), cases)
             case orders.Update():
-                events = edits.update(context, payload, await self.facts.current_facts(named), texts)
+                facts = await self.facts.current_facts(named)
+                events = edits.update(context, payload, facts, texts, await self._former_values(facts))
             case orders.Correct():
                 facts = await self.facts.current_facts(named)
-                (corrected,) = edits.correct(context, payload, facts, texts)
+                (corrected,) = edits.correct(context, payload, facts, texts, await self._former_values(facts))
                 challengers = await self.facts.challenges(context.scope, [corrected.target])
                 waiting = await self.facts.facts(list(challengers)) if challengers else {}
                 old = facts[payload.edit.fact_id]
@@ -206,6 +207,10 @@ class CommandHandler:
             case _:
                 events = ()  # of entities, feedback, the end of a session: the commit says it all
         return events
+
+    async def _former_values(self, facts: StoredFacts) -> StoredFacts:
+        """What had the value of the key before those of these facts that have none, by the ids of these."""
+        return await self.facts.former_values([one.fact_id for one in facts.values() if one.fact.value is None])
 
     async def _versions_since(self, fact_ids: Sequence[UUID]) -> StoredFacts:
         """These facts, and what took the place of each up to the current version."""

@@ -20,7 +20,13 @@ from mnemolog.streams.ends import heirs, last_held, same_value
 from mnemolog.streams.merges import known_candidate
 from mnemolog.streams.resolution.guards import StatementContext, is_plan, predates, statement_confidence
 from mnemolog.streams.resolution.rules import TurnRules
-from mnemolog.streams.text.differences import differences, same_terms, subjects_differ, texts_equivalent
+from mnemolog.streams.text.differences import (
+    differences,
+    relate_subjects,
+    same_terms,
+    subjects_differ,
+    texts_equivalent,
+)
 from mnemolog.streams.text.tokens import words_of
 
 MAX_ENDED_CANDIDATES: Final = 3
@@ -113,13 +119,31 @@ def _tells_anew(matched: MatchedFact, known: Candidate, rules: TurnRules) -> boo
     """Whether a statement tells an end or a change that a known fact tells of what was before, and not of what is now.
 
     A fact that it may concern has begun, or was said, since the known fact was last said. So the known fact is no
-    candidate either.
+    candidate either. A value that a key has goes on until there is news of that key, whatever else was said.
     """
-    hint, last_said = matched.fact.action_hint, known.said_at or known.true_from
-    return hint != "new" and any(
-        other.status == "active" and other.action_hint != hint and last_held(other) > last_said
+    fact, hint, last_said = matched.fact, matched.fact.action_hint, known.said_at or known.true_from
+    if hint == "new":
+        return False
+    others = [
+        other
         for other in conflicting_facts(matched, rules)
-    )
+        if other.status == "active" and other.action_hint != hint and last_held(other) > last_said
+    ]
+    if _has_value(fact, known):
+        others = [
+            other
+            for other in others
+            if other.key == fact.key
+            and not _has_value(fact, other)
+            and relate_subjects(fact, other, rules.user_names) != "other"
+        ]
+    return bool(others)
+
+
+def _has_value(fact: ExtractedFact, known: Candidate) -> bool:
+    """Whether both say that one value of a key holds."""
+    is_end = "retract" in (fact.action_hint, known.action_hint)
+    return not is_end and fact.key is not None and fact.key == known.key and same_value(fact, known)
 
 
 def _tells_other_event(fact: ExtractedFact, known: Candidate, rules: TurnRules) -> bool:

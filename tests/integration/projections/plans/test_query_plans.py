@@ -82,6 +82,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     **named(CandidateFinder.QUERIES, "find_candidates", "source_statuses"),
     **named(FactStore.QUERIES, "ended_candidates", "facts", "pending_cases", "challenges", "ended_facts", "events"),
     **named(FactStore.QUERIES, "values_before", "values_since", "version_starts", "user_names", "known_for"),
+    **named(FactStore.QUERIES, "former_values"),
     **named(queries("limits"), "usage", "is_received"),
     **named(STATEMENTS, "applied", "known_facts", "update_facts", "settle_pending", "step_scopes", "count_tokens"),
     **named(STATEMENTS, "refresh_profiles", "changed_records"),

@@ -159,6 +159,53 @@ async def test_an_edit_by_the_id_of_a_former_version_takes_the_newest(
     assert await commands.statuses(fact_id_at(ended)) == ["active"]
 
 
+HOMES = ("Al lives in Oslo.", "Oslo", "Al no longer lives in Oslo.", "Al does not live in Oslo.", "Al lives in Rome.")
+JOBS = ("Al works at Acme.", "Acme", "Al does not work at Acme.", "Al never works at Acme.", "Al works at Globex.")
+SPORT = ("Runs daily.", "daily", "Does not run.", "Never runs.", "Runs yearly.")
+
+
+@pytest.mark.parametrize(("told", "value", "denial", "other_denial", "new"), [HOMES, JOBS, SPORT])
+@pytest.mark.parametrize(
+    ("ways", "begins"), [("UC", None), ("UC", day(2)), ("UU", None), ("CC", None), ("UCC", None), ("UUC", None)]
+)
+async def test_no_new_text_of_a_fact_brings_an_older_one_back(  # noqa: PLR0917 -- a row
+    db: ProjectedDatabase,
+    told: str,
+    value: str,
+    denial: str,
+    other_denial: str,
+    new: str,
+    ways: str,
+    begins: datetime | None,
+) -> None:
+    """The last text says what holds, with the value that it shows, however the denials before it were given."""
+    known = commit("t0", added(told, value=value, key="home_city", single_valued=True, subject="Al"), at=day(1))
+    await db.apply(known)
+    commands, versions = CommandHarness(db), [fact_id_at(known)]
+    texts = [denial, *([other_denial] if len(ways) > 2 else []), new]
+    for place, (way, text) in enumerate(zip(ways, texts, strict=True)):
+        is_last, is_corrected = place == len(ways) - 1, way == "C"
+        edit = Edit(fact_id=versions[0], text=text, true_from=begins if is_last else None)
+        order = Correct(edit=edit) if is_corrected else Update(edits=(edit,))
+        done = await commands.execute(f"c{place}", order, at=day(10 + place))
+        assert done.outcome == "done", done.detail
+        versions.append(fact_id_at(done))
+        assert [one for one in await commands.statuses(*versions) if one == "active"] == ["active"]
+        assert await commands.statuses(versions[-1]) == ["active"]
+    fact = (await commands.known.facts(versions[-1:]))[versions[-1]].fact
+    assert (fact.key, fact.value, fact.action_hint) == ("home_city", new.rsplit(maxsplit=1)[-1].strip("."), "new")
+
+
+@pytest.mark.parametrize("way", [0, 1])
+async def test_what_denies_a_new_text_leaves_the_former_one_ended(db: ProjectedDatabase, way: int) -> None:
+    await db.apply(ROME)
+    commands = CommandHarness(db)
+    made = await commands.execute("c", edits(ROME, "Mira lives in Paris.")[0], at=day(10))
+    denied = await commands.execute("d", edits(ROME, "Mira does not live in Paris.")[way], at=day(11))
+    assert denied.outcome == "done", denied.detail
+    assert await commands.statuses(fact_id_at(ROME), fact_id_at(made)) == ["superseded", "superseded"]
+
+
 LATE = commit("t9", added("Mira lived in Kyiv.", value="Kyiv", true_from=day(0), **SLOT), at=day(22))
 KYIV = LATE.events[0].model_copy(update={"ended_at": AT_OSLO, "ended_by": fact_id_at(OSLO)})
 

@@ -224,6 +224,31 @@ def test_a_new_text_has_the_given_value_or_the_one_that_it_shows(
     assert new_version(kind, old, text, value=given).value == value
 
 
+@pytest.mark.parametrize("kind", ["update", "correct"])
+@pytest.mark.parametrize(
+    ("before", "value", "denial", "text", "expected", "hint"),
+    [
+        ("Al lives in Oslo.", "Oslo", "Al no longer lives in Oslo.", "Al lives in Rome.", "Rome", "new"),
+        ("Al works at Acme.", "Acme", "Al does not work at Acme.", "Al works at Globex.", "Globex", "new"),
+        ("Runs daily.", "daily", "Does not run.", "Runs yearly.", "yearly", "new"),
+        ("Al wohnt in Ulm.", "Ulm", "Al wohnt nicht in Ulm.", "Al wohnt in Bonn.", "Bonn", "new"),
+        ("Al lives in Oslo.", "Oslo", "Al no longer lives in Oslo.", "Al lives in Oslo.", "Oslo", "new"),
+        ("Al lives in Oslo.", "Oslo", "Al no longer lives in Oslo.", "Al never lives in Oslo.", None, "retract"),
+        ("Al lives in Oslo.", "Oslo", "Al left Oslo, not Rome.", "Al left Oslo.", "Oslo", "retract"),
+    ],
+)
+def test_a_text_in_the_place_of_a_denial_has_the_value_that_it_shows_beside_what_was_denied(  # noqa: PLR0917 -- a row
+    kind: str, before: str, value: str, denial: str, text: str, expected: str | None, hint: str
+) -> None:
+    former, old = stored_fact(before, value=value), stored_fact(denial, value=None, action_hint="retract")
+    edit = Edit(fact_id=old.fact_id, text=text)
+    order: Any = Correct(edit=edit) if kind == "correct" else Update(edits=(edit,))
+    facts = by_id(old), embedded_fact(text), {old.fact_id: former}
+    (event,) = getattr(edits, kind)(CONTEXT, order, *facts)
+    fact = event.new_fact
+    assert (fact.key, fact.value, fact.action_hint) == ("home_city", expected, hint)
+
+
 def test_a_term_that_is_over_when_the_new_text_begins_is_none_of_its_own() -> None:
     late = replace(CONTEXT, issued_at=day(12), now=day(12))
     for until, expected in ((day(9), None), (day(12), None), (day(13), day(13))):

@@ -94,6 +94,50 @@ def test_an_end_that_is_told_again_may_end_what_has_begun_since(hint: str, other
     assert not isinstance(found, Conflict) or found.candidates == (began,), "and not the end of what was before"
 
 
+DIET: dict[str, Any] = {"key": "diet", "value": "vegan", "subject": "Mira"}
+NEWS = {
+    "no key": {"text": "Mira likes tea."},
+    "another key": {"text": "Mira eats at Noma.", "key": "favourite", "value": "Noma"},
+    "the same value": {"text": "Mira is vegan like Tom.", **DIET},
+    "somebody else": {"text": "Tom eats meat.", "key": "diet", "value": "meat", "subject": "Tom"},
+}
+
+
+@pytest.mark.parametrize("began", NEWS)
+@pytest.mark.parametrize("hint", ["update", "new"])
+@pytest.mark.parametrize("single_valued", [True, False])
+@pytest.mark.parametrize("text", ["Mira is vegan.", "Mira is vegan now."])
+def test_a_value_is_repeated_until_there_is_news_of_its_key(
+    text: str, hint: str, began: str, *, single_valued: bool
+) -> None:
+    slot = DIET | {"single_valued": single_valued}
+    value = known_fact(0.9, text, said_at=LAST_YEAR, action_hint=hint, **slot)
+    other = known_fact(**{"similarity": 0.7, "true_from": TODAY - DAY, **NEWS[began]})
+    found = classify(matched_fact(value, other, text=text, action_hint="update", **slot), turn_rules())
+    assert isinstance(found, Duplicate)
+    assert found.candidate == value
+    in_other_words = matched_fact(value, other, text="Mira has become vegan.", action_hint="update", **slot)
+    found = classify(in_other_words, turn_rules())
+    assert isinstance(found, Conflict)
+    assert value in found.candidates
+
+
+@pytest.mark.parametrize(
+    ("said", "news"),
+    [
+        ({}, {"text": "Mira eats meat.", "key": "diet", "value": "meat"}),
+        ({}, {"text": "Mira is no longer vegan.", **DIET, "action_hint": "retract"}),
+        ({"action_hint": "retract"}, {"text": "Mira likes tea."}),
+        ({"key": None}, {"text": "Mira likes tea."}),
+    ],
+)
+def test_news_of_a_value_and_what_is_no_value_are_told_anew(said: dict[str, Any], news: dict[str, Any]) -> None:
+    told = DIET | {"action_hint": "update"} | said
+    known = known_fact(1.0, "Mira is vegan now.", said_at=LAST_YEAR, **told)
+    began = known_fact(**{"similarity": 0.7, "true_from": TODAY - DAY, **news})
+    assert again(known, began, text="Mira is vegan now.", **told) is Conflict
+
+
 def test_what_is_said_again_without_an_end_is_a_repetition_whatever_began() -> None:
     began = known_fact(0.9, "Mira lives in Rome.", true_from=TODAY - DAY)
     assert again(known_fact(1.0, "Mira likes tea."), began, text="Mira likes tea.") is Duplicate
