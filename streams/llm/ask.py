@@ -206,10 +206,14 @@ def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any]
     is_cut = has_mark or bool(_CUT.search(text))
     said = _REASONING.sub("", text)
     with suppress(RecursionError):
-        for values, is_repaired in (each for version in dict.fromkeys((said, text)) for each in _json_in(version)):
+        read_as = ((version, *each) for version in dict.fromkeys((said, text)) for each in _json_in(version))
+        for version, values, is_repaired in read_as:
             found = _named(values, name, is_list=is_list)
             if found is None and is_repaired and is_list and (items := _bare_items(values[0])):
                 found = {name: items}
+            if found is None and is_list and not is_repaired and f'"{name}"' not in version:
+                items = [item for value in values for item in _bare_items(value) if isinstance(item, dict)]
+                found = ({name: items, CUT_OFF: True} if is_cut else {name: items}) if items else None
             if found and is_repaired and is_cut:
                 read = found[name][:-1] if is_list else ()
                 found = {**found, name: read, CUT_OFF: True} if read else None
@@ -242,15 +246,19 @@ def _json_in(text: str) -> Iterator[tuple[list[Any], bool]]:
 
 
 def _named(values: Iterable[Any], name: str, *, is_list: bool) -> dict[str, Any] | None:
-    """The last of these values that has an object with the field; several with one item each are put together."""
+    """The last of these values that has an object with the field; a list of objects has those of all values.
+
+    What a later value repeats counts once.
+    """
     found = [objects for value in values if (objects := list(_objects_with(name, value, is_list=is_list)))]
     if not found or not is_list:
         return found[-1][-1] if found else None
     parts = [[item for one in objects for item in _items(one[name])] for objects in found]
-    firsts = {str(next(iter(item.values()), "")) for part in parts for item in part[:1] if isinstance(item, dict)}
-    if len(firsts) == len(parts) and not any(part[1:] for part in parts):
-        return {**found[-1][-1], name: [part[0] for part in parts]}
-    return {**found[-1][-1], name: parts[-1]}
+    items = list[Any]()
+    are_objects = all(isinstance(item, dict) for part in parts for item in part)
+    for part in parts if are_objects else parts[-1:]:
+        items += [item for item in part if item not in items]
+    return {**found[-1][-1], name: items}
 
 
 def _objects_with(name: str, value: Any, *, is_list: bool) -> Iterator[dict[str, Any]]:

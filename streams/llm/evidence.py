@@ -53,9 +53,10 @@ _SPOKEN_LINE: Final = re.compile(
 def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str | None:
     """Who says the words of `excerpt` in these messages, if that is one named person and not the turn's speaker.
 
-    The lines of a script are of the name before each of them.
+    The lines of a script are of the name before each of them; an excerpt may begin with that name.
     """
     names: set[str | None] = set()
+    head = _SPOKEN_LINE.match(excerpt)
     for message in said_in:
         found = list(_SPOKEN_LINE.finditer(message.content)) if message.role == "user" else []
         heads = [line[1] for line in found]
@@ -65,6 +66,9 @@ def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str
             ends = [line.start() for line in lines[1:]] + [len(message.content)]
             spoken = [(message.content[: lines[0].start()], message.name)]
             spoken += [(message.content[line.end() : end], line[1]) for line, end in zip(lines, ends, strict=True)]
+            if head is not None:
+                own = [text for text, name in spoken if name == head[1]]
+                names |= {head[1] for text in own if has_words(text, excerpt[head.end() :])}
         names |= {name for text, name in spoken if has_words(text, excerpt)}
     name = names.pop() if len(names) == 1 else None
     return name if name and normalise(name) != normalise(turn.speaker or "") else None
@@ -87,10 +91,16 @@ _LEAST_WORDS: Final = 2
 _DAY: Final = timedelta(days=1)
 _YEAR: Final = re.compile(r"(?:1[89]|20|21)\d\d")
 _QUOTED: Final = re.compile('["“„”](.+?)["“”]|«(.+?)»|「(.+?)」|『(.+?)』|^>(.+?)$', re.DOTALL | re.MULTILINE)
+_QUOTE_MARKS: Final = ' >"“„”«»「」『』'
+_STOP: Final = re.compile(r"[.!?…\n\u3002\uff01\uff1f]")
 _QUESTION: Final = re.compile(r"^[^.!;:\u3002\uff01]*[?\uff1f\u061f]\W*$")
 _FORMER: Final = re.compile(r"\bused to (\w+)", re.IGNORECASE)
 _PRESENT: Final = {"be": "is", "have": "has", "do": "does", "go": "goes"}
 _TOLD: Final = re.compile(r"\b(?:told|tells|reminded) (?:me|us)\b", re.IGNORECASE)
+_TO_SPEAKER: Final = re.compile(
+    r"\b(?:told|tells|reminded|wrote|texted|asked|sent|gave|showed|help|give|show|tell|let|for|to|from) (?:me|us)\b",
+    re.IGNORECASE,
+)
 _OPENING: Final = frozenset({"well", ",", "and", "but", "so", "il", "la", "o", "a", "и"})
 """What may stand before the "my" that a sentence begins with."""
 
@@ -258,10 +268,37 @@ def other_person(sentence: str, speakers: tuple[str, ...] = ()) -> str:
     return first if is_other or first.casefold() in WORDS["other_ties"] else ""
 
 
-def is_quotation(content: str, excerpt: str) -> bool:
-    """Whether all of an excerpt is quoted in a message whose other words are not in the first person."""
-    quoted = [next(filter(None, match.groups())) for match in _QUOTED.finditer(content)]
-    return any(has_words(one, excerpt) for one in quoted) and not _speaks_of_user(_QUOTED.sub(" ", content))
+def is_quotation(content: str, excerpt: str, text: str, speakers: tuple[str, ...]) -> bool:
+    """Whether a fact rests on words in quotes, and the words around these are of somebody else than the speaker.
+
+    The excerpt is quoted as a whole, or the fact has words of the quotes in it and none that only stand around these.
+    Around a quote is its sentence, or all of the message where the sentence is in the quote.
+    """
+    quotes = [*_QUOTED.finditer(content)]
+    rest = _QUOTED.sub(lambda one: " " * len(one[0]), content)
+    words = excerpt.strip(_QUOTE_MARKS)
+    places = [one.span() for one in re.finditer(re.escape(words), content)] or [
+        one.span() for one in quotes if has_words(one[0], words)
+    ]
+    own = read(text).told - frozenset().union(*(read(name).told for name in speakers))
+    for start, end in places:
+        touched = [one for one in quotes if one.start() < end and start < one.end()]
+        if not touched:
+            return False
+        first, last = touched[0].start(), touched[-1].end()
+        begin = max((one.end() for one in _STOP.finditer(rest, 0, first)), default=0)
+        is_sentence = _STOP.search(content[last - 2 : last]) and content[last:].lstrip()[:1].isupper()
+        stop = _STOP.search(rest, last)
+        until = last if is_sentence else stop.start() if stop else len(rest)
+        around = rest[min(start, begin) : max(end, until)]
+        around = _TO_SPEAKER.sub(" ", around if read(around).tokens else rest)
+        if _speaks_of_user(around) and not other_person(around, speakers):
+            return False
+        quoted = frozenset().union(*(read(one[0]).told for one in touched))
+        is_whole = any(has_words(one[0], words) for one in touched)
+        if not is_whole and (own.isdisjoint(quoted) or own & read(around).told - quoted):
+            return False
+    return bool(places)
 
 
 def _speaks_of_user(text: str) -> bool:
@@ -356,7 +393,7 @@ class Evidence:
             yield FieldFault("text", "answer", fault)
         speaker = other_speaker(self.task.turn, [message.message], excerpt)
         is_of_another = speaker is not None and is_named and normalise(subject) != normalise(speaker)
-        if is_of_user and (is_of_another or is_quotation(message.message.content, excerpt)):
+        if is_of_user and (is_of_another or is_quotation(message.message.content, excerpt, own, self.speakers)):
             yield FieldFault("text", "quoted", "its excerpt is what somebody else said")
         yield from source.faults(own, excerpt, is_answer=kind is not None, is_of_user=is_of_user, **fields)
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.evidence import Evidence
+from mnemolog.streams.llm.extract_reply import lines_of
 from mnemolog.streams.llm.ports import ExtractionTask
 from mnemolog.streams.llm.reply_checks import ParsedDecision, doubts
 from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, user
@@ -97,6 +98,8 @@ def fact_checks(row: dict[str, Any]) -> frozenset[str]:
     fields = {name: row.get(name) for name in ("key", "value", "subject")}
     fields |= {name: datetime.fromisoformat(row[name]) for name in ("event_time", "valid_until") if name in row}
     evidence, excerpt = Evidence(fact_task(row)), row.get("excerpt", row["said"])
+    if "line" in row:
+        excerpt = lines_of(row["said"])[row["line"] - 1]
     if not evidence.messages_of(row["text"], excerpt):
         return frozenset({"excerpt"})
     return frozenset(fault.check for fault in evidence.support(row["text"], excerpt, **fields)[1])

@@ -1,6 +1,6 @@
 import json
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -249,6 +249,36 @@ def test_no_long_part_of_an_entity_or_a_relation_costs_a_fact(field: str) -> Non
     assert parsed.complaints == ()
     assert parsed.value is not None
     assert [one.name for one in parsed.value[0].entities] == ["Alice"]
+
+
+ONE: Final[dict[str, Any]] = {"line": 1, "text": "Alice lives in Berlin.", "about": "Alice"}
+TWO: Final[dict[str, Any]] = {"line": 1, "text": "Alice moved to Berlin in 2019.", "about": "Alice"}
+A, B, BOTH, NONE = (json.dumps({"facts": facts}) for facts in ([ONE], [TWO], [ONE, TWO], []))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"{A}\n{B}",
+        f"{A}\n{B}\n{NONE}",
+        f"{BOTH}\n{NONE}",
+        f"{BOTH}\n\nNothing else: {NONE}",
+        f"{A}\n{BOTH}",
+        f"```json\n{A}\n```\nand\n```json\n{B}\n```",
+        f"{json.dumps(ONE)}\n{json.dumps(TWO)}",
+        f"- {json.dumps(ONE)}\n- {json.dumps(TWO)}",
+        f"1. {json.dumps({'fact': ONE})}\n2. {json.dumps({'fact': TWO})}",
+        f"```json\n{json.dumps(ONE)}\n```\n```json\n{json.dumps(TWO)}\n```",
+        f"{json.dumps([ONE])}\n{json.dumps([TWO])}",
+    ],
+)
+def test_the_facts_of_all_json_values_of_a_reply_are_read(reply: str) -> None:
+    task = extraction(user("I live in Berlin, I moved to Berlin in 2019."), speaker="Alice")
+    parsed = parse_extraction(reply, task)
+    assert [fact.text.partition(" (")[0].rstrip(".") for fact in parsed.value or ()] == [
+        one["text"].rstrip(".") for one in (ONE, TWO)
+    ]
+    assert (parsed.dropped, parsed.notes) == ((), ())
 
 
 @pytest.mark.parametrize(("share", "facts"), [(0.8, 2), (0.6, 1), (0.2, 0)])

@@ -46,6 +46,47 @@ def test_a_named_line_counts_where_several_have_words_of_the_fact() -> None:
     assert [read(said, text="Alice likes tea.", line=line).excerpt for line in (1, 2)] == [*lines_of(said)]
 
 
+OTTO: Final = "Otto (10:31): I live in Oslo now\nOtto (10:32): I am vegan"
+
+
+@pytest.mark.parametrize(
+    ("said", "line", "text", "is_kept"),
+    [
+        ('Tom said: "I live in Rome."', 1, "Rita lives in Rome.", False),
+        ('Tom said: "I live in Rome. I am vegan." I like tea.', 1, "Rita lives in Rome.", False),
+        ('Tom said: "I live in Rome. I am vegan." I like tea.', 2, "Rita is vegan.", False),
+        ('I met Tom. He said: "I live in Rome."', 2, "Rita lives in Rome.", False),
+        ('Tom told me: "I live in Rome."', 1, "Rita lives in Rome.", False),
+        ('My sister wrote: "I quit my job."', 1, "Rita quit her job.", False),
+        ('"I quit sugar", says the ad.', 1, "Rita quit sugar.", False),
+        ('Translate "I am allergic to nuts" into French.', 1, "Rita is allergic to nuts.", False),
+        (OTTO, 1, "Rita lives in Oslo now.", False),
+        (OTTO, 2, "Rita is vegan.", False),
+        ("Can you help me to answer this?\n> I moved to Oslo.", 2, "Rita moved to Oslo.", False),
+        ("Max sagt: „Ich wohne in Bern.“", 1, "Rita wohnt in Bern.", False),
+        ("Ana dijo: «Vivo en Lima.»", 1, "Rita vive en Lima.", False),
+        ("老王说“我住在西安。”", 1, "Rita住在西安。", False),
+        ('I told Tom: "I moved to Rome."', 1, "Rita moved to Rome.", True),
+        ('My motto is "never give up", and I live in Oslo.', 1, "Rita lives in Oslo.", True),
+        ('Watched "The Wire" again.', 1, "Rita watched The Wire again.", True),
+        ('My son is called "Leo".', 1, "Rita's son is called Leo.", True),
+        ('Tom said: "I live in Rome. I am vegan." I like tea.', 3, "Rita likes tea.", True),
+        ('Tom said "I live in Rome." I live in Rome too.', 2, "Rita lives in Rome too.", True),
+        ("老王说“我住在西安。”我喜欢茶。", 2, "Rita喜欢茶。", True),
+        ("Rita: I live in Oslo now\nOtto: I am vegan", 1, "Rita lives in Oslo now.", True),
+        ("Note: I moved to Rome.", 1, "Rita moved to Rome.", True),
+        ('Translate "I am allergic to nuts" into French.', 1, "Rita translates into French.", True),
+    ],
+)
+def test_what_is_quoted_in_a_line_or_said_by_another_one_is_no_fact_of_the_speaker(
+    said: str, line: int, text: str, is_kept: bool
+) -> None:
+    reply = json.dumps({"facts": [{"line": line, "text": text, "about": "Rita", "slot": "", "change": "new"}]})
+    parsed = parse_extraction(reply, extraction(user(said), speaker="Rita"))
+    assert bool(parsed.value) == is_kept
+    assert [one.detail for one in parsed.dropped] == ["its excerpt is what somebody else said"] * (not is_kept)
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
