@@ -442,7 +442,11 @@ def _extracted(
             said = ties_told(fact.excerpt)  # "my wife" for `wife`, `spouse` or `partner`
             if tie.predicate.name not in said and not (fact.key == "partner" and "spouse" in said):
                 made |= {"key": None, "value": None}
-        of_value, ties_of_value = names_of_value(made["key"] or "", made["value"] or "", holder)
+        key, value = made["key"] or "", made["value"] or ""
+        spoken = read_name(subject or "")
+        # "Maud sings.", about Maud, with the slot "sister: Maud" of another fact
+        is_own = key in TIE_TYPES and bool(value) and name_key(value) == name_key((spoken and spoken.name) or "")
+        of_value, ties_of_value = names_of_value(key, value, holder) if not is_own else ((), ())
         if not entities:
             ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
             named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)

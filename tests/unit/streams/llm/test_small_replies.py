@@ -242,6 +242,16 @@ def test_names_are_read_and_ties_and_values_are_names(
     assert [(one.predicate, one.object) for one in found.relations] == relations
 
 
+@pytest.mark.parametrize(("tie", "name"), [("sister", "Maud"), ("boss", "Henrik"), ("friend", "Ana Keller")])
+def test_a_fact_about_somebody_of_a_tie_has_no_tie_to_the_same_one(tie: str, name: str) -> None:
+    small = {"line": 1, "text": f"{name} sings.", "about": name, "slot": f"{tie}: {name}", "change": "new"}
+    task = extraction(user(f"My {tie} {name} sings."), speaker="Rita")
+    facts = parse_extraction(json.dumps({"facts": [small]}), task).value or ()
+    whole = f"Rita's {tie} {name}"
+    assert [(fact.text, fact.subject, fact.relations) for fact in facts] == [(f"{name} sings.", whole, ())]
+    assert [one.name for one in facts[0].entities] == [whole]
+
+
 def test_nothing_is_added_to_the_facts_of_rules() -> None:
     said = "Meine Schwester Eva singt."
     reply = json.dumps({"facts": [{"excerpt": said, "text": said, "subject": "Alice", "relations": []}]})
