@@ -94,6 +94,7 @@ _QUOTED: Final = re.compile('["“„”](.+?)["“”]|«(.+?)»|「(.+?)」|�
 _QUOTE_MARKS: Final = ' >"“„”«»「」『』'
 _STOP: Final = re.compile(r"[.!?…\n\u3002\uff01\uff1f]")
 _QUESTION: Final = re.compile(r"^[^.!;:\u3002\uff01]*[?\uff1f\u061f]\W*$")
+_OWN_WORDS: Final = WORDS["first_person"] | WORDS["my"]
 _FORMER: Final = re.compile(r"\bused to (\w+)", re.IGNORECASE)
 _PRESENT: Final = {"be": "is", "have": "has", "do": "does", "go": "goes"}
 _TOLD: Final = re.compile(r"\b(?:told|tells|reminded) (?:me|us)\b", re.IGNORECASE)
@@ -220,7 +221,8 @@ class Source:
     def _turned(self, text: str, certainty: str | None) -> Iterator[tuple[str, str]]:
         """What turns the sense of the sentences: what they deny is affirmed, what they suppose is stated."""
         own, names = read(text), frozenset().union(*(read(name).words for name in self.turn.speakers))
-        clauses = [*clauses_of(self.sentence), *clauses_of(self.asked)]
+        said = [*clauses_of(self.sentence)]
+        clauses = [*said, *clauses_of(self.asked)]
         shared = [len(_starts(one.words - names) & _starts(own.words)) for one in clauses]
         # In scripts whose verbs have other forms ("ем", "ест") any word of the denial tells.
         is_foreign = main_script(self.sentence) not in ("LATIN", "CJK", "") and not own.is_negative
@@ -239,7 +241,7 @@ class Source:
         if _QUESTION.search(self.sentence) and not _speaks_of_user(self.sentence):
             yield "question", "its excerpt only asks"
         # Own words: whoever asks may suppose what they like.
-        most, nearest = max(zip(shared, clauses_of(self.sentence), strict=False), key=itemgetter(0), default=(0, own))
+        most, nearest = max(zip(shared, said, strict=False), key=itemgetter(0), default=(0, own))
         is_stated = certainty not in ("weak", "speculation") and not has_condition(text)
         if is_stated and (most or not any(shared)) and is_supposed(nearest, self.sentence):
             yield "hypothetical", "it states as a fact what was only supposed"
@@ -303,8 +305,7 @@ def is_quotation(content: str, excerpt: str, text: str, speakers: tuple[str, ...
 
 def _speaks_of_user(text: str) -> bool:
     """Whether a text has a word of the first person."""
-    own = WORDS["first_person"] | WORDS["my"]
-    return any(token.casefold() in own for token in read(text).tokens) or OWN_SIGNS.search(text) is not None
+    return any(token.casefold() in _OWN_WORDS for token in read(text).tokens) or OWN_SIGNS.search(text) is not None
 
 
 def answer_fault(kind: ShortAnswer, text: str, source: Source) -> str:
