@@ -3,6 +3,7 @@
 # ruff: noqa: RUF001 -- names of many languages
 
 import re
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -152,7 +153,7 @@ def test_a_new_name_compiles_no_pattern_of_ties(monkeypatch: pytest.MonkeyPatch)
 
     def note(pattern: str, *flags: int) -> re.Pattern[str]:
         compiled.append(pattern)
-        return compile_pattern(pattern, *flags)
+        return cast("re.Pattern[str]", compile_pattern(pattern, *flags))
 
     monkeypatch.setattr(re._compiler, "compile", note)  # type: ignore[attr-defined] # as above
     for name in ("Zorana", "Quill Ferro"):
