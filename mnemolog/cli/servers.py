@@ -141,13 +141,16 @@ def demo(
     keep: Annotated[
         Path | None, typer.Option(help="use this data folder and leave it, instead of a temporary one")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="show all that a memory does, with a week of three people")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run the demonstration: a conversation becomes facts, which are searched, explained and rebuilt."""
+    """Run the demonstration in four steps: a conversation, the next prompt, changes, all tables rebuilt."""
     _require_extras(cli_settings(), "embedded")
     from mnemolog.cli.demo import run_demo  # noqa: PLC0415 - loads every driver
 
-    run_and_exit(run_demo(keep, as_json=as_json))
+    run_and_exit(run_demo(keep, everything=everything, as_json=as_json))
 
 
 def _require_extras(settings: "Settings", *extras: Extra, stages: list[str] | None = None) -> None:
