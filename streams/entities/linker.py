@@ -67,7 +67,8 @@ class EntityLinker:
     ) -> TurnEntities | None:
         """The entities that `facts` of this source name, looked up by their names and by the words of `texts`.
 
-        Of promoted facts, `in_run` has all names that the run knows of each name. None for a source without scope, and for one without facts and texts.
+        Of promoted facts, `in_run` has all names that the run knows of each name. None for a source without scope, and
+        for one without facts and texts.
         """
         words = text_keys((*texts, *(fact.text for fact in facts if not envelope.infer)))
         if envelope.scope is None or not (facts or words.heads):

@@ -406,8 +406,8 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
 def are_of_two(names: Collection[str], others: Collection[str]) -> bool:
     """Whether the names of two people, by their keys, show that these are two: one fits the names of both but one.
 
-    Alexandra, where somebody is called Alex and Alexander; Beth, where Elizabeth is called Liz; Ana Schmidt, where Ana is
-    Ana Keller. A nickname that fits none ("Bee") shows nothing.
+    Alexandra, where Alex is Alexander; Beth, where Elizabeth is Liz; Ana Schmidt, where Ana is Ana Keller. A nickname
+    that fits none ("Bee") shows nothing.
     """
     together = {*names, *others}
     related = {one for one in together if any(relation_of_names(one, other) for other in together - {one})}
@@ -505,7 +505,8 @@ def compare_names(one: str, other: str) -> Likeness | None:
     """Whether one name is certainly ("same") or possibly ("doubtful") the other one misspelled; None if neither.
 
     "same" needs an equal first letter and: two neighbouring letters swapped within a word, not both of them vowels, l
-    or r; or an umlaut written as two letters. Other small differences may name two people: "Stafford" and "Stanford", "Thomson" and "Thompson", "Ana" and "Anna", "Daniel" and "Daniela".
+    or r; or an umlaut written as two letters. Other small differences may name two people: "Stafford" and "Stanford",
+    "Thomson" and "Thompson", "Ana" and "Anna", "Daniel" and "Daniela".
     """
     (first, spelled), (second, other_spelled) = _keys(one), _keys(other)
     if not first or first == second or first[:1] != second[:1] or abs(len(first) - len(second)) > MAX_EDITS:

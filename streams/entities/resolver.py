@@ -7,6 +7,7 @@ the names of one source (`NameResolver`).
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -268,7 +269,7 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
 
 
 class AskedName(NamedTuple):
-    """A name of a type, the key of the tie in it, which ends with the id of its owner, and other names of its bearer."""
+    """A name of a type, the key of the tie in it, which ends with the id of its owner, and other keys of its bearer."""
 
     name: SpokenName
     kind: EntityType
@@ -345,20 +346,23 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
     is_tied = asked.tie_key is not None and asked.tie_key in entity.keys("tie")
     if not name.key:
         return Fit(0, "tie") if is_tied else None
-    are_two = "known by another full name or short form" if are_of_two(asked.keys, names) else None
-    if not names.isdisjoint(asked.keys) and not (asked.others and are_two):
+    if not names.isdisjoint(asked.keys) and not (asked.others and are_of_two(asked.keys, names)):
         is_own = bool(entity.aliases) and entity.aliases[0].key.partition(" (")[0] == name.key
         return Fit(0, "exact" if is_own else "alias")
     if is_tied and not names:
         return Fit(1, "tie", "said to be a new one" if name.is_new else None)
     kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
-    related = {relation_of_names(key, one) for key in asked.keys for one in names} - {None} if entity.type in kinds else set()
+    pairs = product(asked.keys, names) if entity.type in kinds else ()
+    related = {relation_of_names(key, one) for key, one in pairs} - {None}
     if related and any(map(is_surname, (name.name or "", *(one.text for one in entity.aliases)))):
         related = {"doubtful"}
     has_first = name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}
     if related or (is_tied and has_first):  # a surname may change by marriage
-        is_sure = not related.isdisjoint(("part", "form")) and (has_first or not registry.has_twin(entity))
-        against = are_two if is_sure else "the names may be of two"
+        against = None
+        if related.isdisjoint(("part", "form")) or (registry.has_twin(entity) and not has_first):
+            against = "the names may be of two"
+        elif are_of_two(asked.keys, names):
+            against = "known by another full name or short form"
         return Fit(2, "prefix" if "part" in related else "diminutive", against)
     if likeness := likeness_of(name.untitled, asked.kind, entity):
         return Fit(_SLIP, "fuzzy", None if likeness == "same" else "the names may be of two")

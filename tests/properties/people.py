@@ -326,7 +326,8 @@ class People:
         """Those whom the name of somebody new may mean."""
         known, told = self.known(), {words_of(words)[1], *others} - {""}
         alike = {one for names in ALIKE if told & names for one in names}
-        for names in (told, {form for name in told for form in forms_of(name)} | alike - {"Alexander", "Alexandra"}, alike):
+        forms = {form for name in told for form in forms_of(name)}
+        for names in (told, forms | alike - {"Alexander", "Alexandra"}, alike):  # a slip is looked for last
             if found := {one for name in names for one in holders_of(name, known)}:
                 return frozenset(found)
         return frozenset()
