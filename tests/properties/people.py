@@ -4,7 +4,7 @@ A person has the name of the step that brought them: the turn that named them fi
 people each turn says one thing of one of them, so that its name stands for its fact as well.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Final
@@ -31,7 +31,7 @@ def forms_of(name: str) -> set[str]:
     return {*SHORT_FORMS.get(name, ()), *(one for one, full in SHORT_FORMS.items() if name in full)}
 
 
-def are_two(names: set[str], others: set[str]) -> bool:
+def are_two(names: Collection[str], others: Collection[str]) -> bool:
     """Whether there is a full name among each that the others do not have."""
     full, other_full = ({one for one in each if one not in {*SHORT_FORMS, *TIES}} for each in (names, others))
     return bool(full - other_full) and bool(other_full - full)
@@ -306,7 +306,7 @@ class People:
         bearers = bearers or [one.whose for one in names if one.key in forms]
         return head if head in bearers or not bearers else bearers[0]
 
-    def _short(self, told: set[str], tie: str) -> list[str]:
+    def _short(self, told: Collection[str], tie: str) -> list[str]:
         """Those whose name is a form of one of these, who have no other full name or tie, and may be nobody else."""
         near = {form for name in told for form in forms_of(name)}
         fitting = []
@@ -476,7 +476,7 @@ def _said(turn: Turn, before: People, called: str = "", others: frozenset[str] =
 
 def _promote(run: People, told: list[Told], order: Order) -> None:
     """What holds in the run is said to the user too, of whom all names mean that somebody has in the run."""
-    brought = set()
+    brought = set[str]()
     for one in run.told:
         assert isinstance(one.step, Turn)
         if one.name in run.open_facts():
