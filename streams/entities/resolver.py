@@ -323,7 +323,7 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
     place = min((fit.place for _, fit in fits), default=None)
     found = {one.entity_id: (one, fit) for one, fit in fits if fit.place == place}
     compared = tuple(one for one, _ in found.values())
-    meant = _meant(asked, place, compared)
+    meant = _meant(asked, list(found.values()))
     against = next((why for one in meant if (why := found[one.entity_id][1].against or _objection(asked, one))), None)
     if len(meant) != 1 or against:
         return FoundEntity(compared=compared, reason=against)
@@ -332,14 +332,11 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
     return FoundEntity(entity=entity, step=found[entity.entity_id][1].step, compared=others)
 
 
-_SLIP: Final = 3
-
-
 def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit | None:
     """The surest step by which a name may mean an entity; None where it does not.
 
     An equal name; the tie of an entity without a name ("my wife", after "my wife Ana" was said); of a person a longer
-    or shorter name ("Ana", "Ana Keller") or a short form ("Bob", "Robert"); a slip of spelling; a name of a thing that
+    or shorter name ("Ana", "Ana Keller"); a short form ("Bob", "Robert") or a slip of spelling; a name of a thing that
     is near in meaning.
     """
     name, names = asked.name, names_of(entity)
@@ -363,20 +360,21 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
             against = "the names may be of two"
         elif are_of_two(asked.keys, names):
             against = "known by another full name or short form"
-        return Fit(2, "prefix" if "part" in related else "diminutive", against)
+        return Fit(2 if has_first else 3, "prefix" if "part" in related else "diminutive", against)
     if likeness := likeness_of(name.untitled, asked.kind, entity):
-        return Fit(_SLIP, "fuzzy", None if likeness == "same" else "the names may be of two")
+        return Fit(3, "fuzzy", None if likeness == "same" else "the names may be of two")
     return Fit(4, "new", "the names are near in meaning") if registry.is_near(name, asked.kind, entity) else None
 
 
-def _meant(asked: AskedName, place: int | None, found: Sequence[KnownEntity]) -> Sequence[KnownEntity]:
+def _meant(asked: AskedName, fits: Sequence[tuple[KnownEntity, Fit]]) -> Sequence[KnownEntity]:
     """Of the entities with this very name those with the tie or origin that was said; without one those with none.
 
     Of the entities with a tie, and for a new one ("my new dog"), those without a name: not where another of them was
     said to be the new one, "my wife" after "my new wife Petra". Of a misspelled name those of this very type.
     """
-    if place:
-        return [one for one in found if place != _SLIP or one.type == asked.kind]
+    found = [one for one, fit in fits if fit.step != "fuzzy" or one.type == asked.kind]
+    if any(fit.place for _, fit in fits):
+        return found
     if not asked.name.key:
         if len(found) == 1 and not asked.name.is_new:
             return found

@@ -309,11 +309,17 @@ class People:
     def _short(self, told: Collection[str], tie: str) -> list[str]:
         """Those whose name is a form of one of these, who have no other full name or tie, and may be nobody else."""
         near = {form for name in told for form in forms_of(name)}
+        alike = {one for names in ALIKE if not names.isdisjoint(told) for one in names}
         fitting = []
         for one, names in self.known().items():
             proper, ties = {n.text for n in names if not n.is_tie}, {n.key for n in names if n.is_tie}
-            if proper & near:
-                is_doubtful = are_two(told, proper) or (tie and ties and tie not in ties) or self._has_twin(one)
+            if proper & (near | alike):
+                is_doubtful = (
+                    not proper & near
+                    or are_two(told, proper)
+                    or (tie and ties and tie not in ties)
+                    or self._has_twin(one)
+                )
                 fitting += [one, one] if is_doubtful else [one]
         return fitting
 
@@ -326,8 +332,7 @@ class People:
         """Those whom the name of somebody new may mean."""
         known, told = self.known(), {words_of(words)[1], *others} - {""}
         alike = {one for names in ALIKE if told & names for one in names}
-        forms = {form for name in told for form in forms_of(name)}
-        for names in (told, forms | alike - {"Alexander", "Alexandra"}, alike):  # a slip is looked for last
+        for names in (told, alike.union(*map(forms_of, told))):
             if found := {one for name in names for one in holders_of(name, known)}:
                 return frozenset(found)
         return frozenset()

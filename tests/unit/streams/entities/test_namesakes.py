@@ -144,7 +144,8 @@ UNLISTED = [
     ("alex", "alexandra", "alexander"),
     ("tina", "martina", "christina"), ("anna", "johanna", "susanna"), ("ana", "ana keller", "ana schmidt"),
     ("ana keller", "ana", "anastasia"), ("john", "john smith", "john smith jr"), ("robert", "bob hill", "bob smith"),
-    ("jonathan miller", "jonahtan miller", "jonathan millar"),
+    ("alec", "alexander", "alexandra"), ("carol", "carl", "carolina"), ("jon", "john", "jonathan"),
+    ("nick", "nicolas", "nicholas"), ("jonathan miller", "jonahtan miller", "jonathan millar"),
 ]  # fmt: skip
 
 
