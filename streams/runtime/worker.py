@@ -41,7 +41,7 @@ from mnemolog.streams.kafka.topics import (
 from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.llm.ports import ModelWatch
 from mnemolog.streams.llm.shared_prompt import CallTurn
-from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.runtime.loops import (
     FIGURES,
     BackgroundLoop,
@@ -190,7 +190,7 @@ async def _shared_resources(
     models = StageModels(settings, ReplyStore(pool), ModelWatch(problems=health.failing))
     shared = SharedResources(
         journal=Journal(pool),
-        stages=DecisionStages(pool, models, settings, clock=utc_now, matching=matching),
+        stages=DecisionStages(Stores.of_pool(pool, settings, matching=matching), models, settings, clock=utc_now),
         projector=projector,
         models=models,
         kafka_log=KafkaLogReader(settings.kafka or "", prefix=settings.topic_prefix),
