@@ -14,6 +14,7 @@ from pathlib import Path
 from mnemolog.schemas.base import Versioned
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.outcome import SourceOutcome
 from mnemolog.schemas.turn import Turn
 from scripts.alerts import alert_rules
 from scripts.cldr_words import cldr_places, cldr_words
@@ -24,7 +25,12 @@ from tests.quality.model_page import model_page
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-SCHEMAS: Mapping[str, type[Versioned]] = {"turn": Turn, "command": Command, "commit": Commit}
+SCHEMAS: Mapping[str, type[Versioned]] = {
+    "turn": Turn,
+    "command": Command,
+    "commit": Commit,
+    "outcome": SourceOutcome,
+}
 """The records that programs in other languages write or read."""
 
 
