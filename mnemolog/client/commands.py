@@ -218,7 +218,9 @@ class CommandBase(ResultBase):
             reports = [await producer.publish(OutgoingRecord.of(commands[0]))]
         else:
             reports = await producer.publish_batch(map(OutgoingRecord.of, commands))
-        return [published(one, position=report.position) for one, report in zip(commands, reports, strict=True)]
+        sent = [published(one, position=report.position) for one, report in zip(commands, reports, strict=True)]
+        self._watch_ends(sent)
+        return sent
 
     def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:
         command_id = arguments.get("command_id") or self._new_id()
