@@ -16,6 +16,10 @@ PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
 }
 
 
+def is_installed(extra: Extra) -> bool:
+    return all(map(_is_installed, PACKAGES[extra]))
+
+
 def require_extras(*extras: Extra) -> None:
     """Raise `MissingExtraError` where a package of `extras` is not installed; nothing is imported."""
     missing = {extra: [name for name in PACKAGES[extra] if not _is_installed(name)] for extra in extras}
