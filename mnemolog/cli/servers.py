@@ -136,6 +136,22 @@ def worker(
     run_and_exit(work())
 
 
+def _serve_mcp(_: None, *, tenant: str | None, **ids: str | None) -> None:
+    require_extras("mcp")
+    settings = cli_settings(tenant=tenant)
+    ids["user_id"] = ids["user_id"] or settings.mcp_user
+    if not (ids["user_id"] or ids["agent_id"]):
+        raise typer.BadParameter("say whose memory it is: --user alice, or MNEMOLOG_MCP_USER")
+    from mnemolog.mcp import serve_stdio  # noqa: PLC0415 - loads the drivers and the protocol
+
+    run_async(serve_stdio(settings, ids), interrupted=lambda: "changes that were sent will be carried out")
+
+
+@options.with_options(_serve_mcp, {**options.EXACT_SCOPE, "tenant": (options.Tenant, None)})
+def mcp() -> None:
+    """Serve one memory as tools of an assistant (Model Context Protocol) on stdin and stdout, until stdin ends."""
+
+
 def serve(
     *,
     host: Annotated[str | None, typer.Option(help="address; MNEMOLOG_HTTP_HOST unless given")] = None,
