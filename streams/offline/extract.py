@@ -9,7 +9,7 @@ from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, EntityType, NamedE
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
-from mnemolog.schemas.turn import Turn
+from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities import names
 from mnemolog.streams.llm.evidence import with_questions
 from mnemolog.streams.llm.extract_reply import names_of_value
@@ -44,8 +44,8 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     facts: dict[str, ExtractedFact] = {}
     omitted: list[read.Sentence] = []
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
-    said_by_users = [one.content for one in (*earlier, *turn.messages) if one.role == "user"]
-    is_text_work = any(map(read.WORDS["wording"].search, said_by_users))
+    until_now: list[EarlierMessage | Message] = [*earlier, *turn.messages]
+    is_text_work = any(one.role == "user" and read.WORDS["wording"].search(one.content) for one in until_now)
     for message, asked in with_questions(turn, earlier):
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
         found = read.sentences(message.content, speaker) if message.role == "user" else []
