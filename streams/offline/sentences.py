@@ -146,7 +146,7 @@ def _cut(text: str, limit: int) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatement:
-    """What a clause does to a value of `keys`: it states, suggests, changes, ends or denies it.
+    """What a clause does to a value of `keys`: it states, changes, ends or denies it.
 
     `value` is empty where it ends every value, `old` is replaced; `is_whole`: its sentence says nothing else.
     """
