@@ -11,10 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.schemas.base import Versioned
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.outcome import SourceOutcome
 from mnemolog.schemas.turn import Turn
+from mnemolog.server.app import build_app, openapi_document
+from mnemolog.server.gate import Gate
+from mnemolog.settings import Settings
 from scripts.alerts import alert_rules
 from scripts.cldr_words import cldr_places, cldr_words
 from scripts.dashboard import dashboard
@@ -24,8 +29,20 @@ from tests.quality.model_page import model_page
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-SCHEMAS: Mapping[str, type[Versioned]] = {"turn": Turn, "command": Command, "commit": Commit}
+SCHEMAS: Mapping[str, type[Versioned]] = {
+    "turn": Turn,
+    "command": Command,
+    "commit": Commit,
+    "outcome": SourceOutcome,
+}
 """The records that programs in other languages write or read."""
+
+
+def openapi() -> str:
+    """What programs in other languages make a client of."""
+    client = AsyncMemoryClient(settings=Settings())
+    app = build_app(client, Gate(client, tenant="default", keys=None), max_body=1)
+    return json.dumps(openapi_document(app), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def json_schema(model: type[Versioned]) -> str:
@@ -36,6 +53,7 @@ def json_schema(model: type[Versioned]) -> str:
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     **{f"schemas/json/{name}.v{model.VERSION}.json": partial(json_schema, model) for name, model in SCHEMAS.items()},
+    "docs/openapi.json": openapi,
     "docs/cli.md": cli_page,
     "docs/settings.md": settings_page,
     "docs/metrics.md": metrics_page,
