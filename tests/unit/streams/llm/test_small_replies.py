@@ -242,6 +242,34 @@ def test_names_are_read_and_ties_and_values_are_names(
     assert [(one.predicate, one.object) for one in found.relations] == relations
 
 
+@pytest.mark.parametrize(
+    ("said", "slot", "names", "named"),
+    [
+        ("My sister sings.", "sister: yes", "", None),
+        ("Yes, my sister sings.", "sister: Yes", "", None),
+        ("I have two children.", "children: two", "", None),
+        ("Two children of mine sing.", "children: Two", "", None),
+        ("My 2 children sing.", "children: 2", "", None),
+        ("My brother in Ireland sings.", "brother: brother in Ireland", "", None),
+        ("My mother sings.", "mother: Mother", "", None),
+        ("My sister sings.", "sister: a singer", "", None),
+        ("My sister is Eva.", "sister: Eva", "", "Alice's sister Eva"),
+        ("My sister is called Eva-Maria.", "sister: Eva-Maria", "", "Alice's sister Eva-Maria"),
+        ("My dentist is Dr. Okafor.", "dentist: Dr. Okafor", "", "Alice's dentist Dr. Okafor"),
+        ("my sister is lea.", "sister: lea", "lea: person", "Alice's sister lea"),
+    ],
+)
+def test_the_value_of_a_tie_is_somebody_only_where_it_is_a_name(
+    said: str, slot: str, names: str, named: str | None
+) -> None:
+    small = {"line": 1, "text": said, "about": "Alice", "slot": slot, "change": "new", "names": names}
+    facts = parse_extraction(json.dumps({"facts": [small]}), extraction(user(said), speaker="Alice")).value or ()
+    assert [fact.text for fact in facts] == [said]
+    assert [one.object for one in facts[0].relations] == [named] * (named is not None)
+    value = slot.partition(": ")[2]
+    assert named or not any(one.name.endswith(f" {value}") for one in facts[0].entities)
+
+
 @pytest.mark.parametrize(("tie", "name"), [("sister", "Maud"), ("boss", "Henrik"), ("friend", "Ana Keller")])
 def test_a_fact_about_somebody_of_a_tie_has_no_tie_to_the_same_one(tie: str, name: str) -> None:
     small = {"line": 1, "text": f"{name} sings.", "about": name, "slot": f"{tie}: {name}", "change": "new"}
