@@ -1,9 +1,8 @@
 """`python -m tests.quality.reply_checks`: what the checks of replies refuse, of honest and of harmful ones.
 
 `replies/facts.jsonl` has facts that a reply takes from a message, `replies/decisions.jsonl` KEEPs and MERGEs; both were
-written before the checks that they measure. `replies/blind.jsonl` has facts in 20 languages, by
-one who had not read the checks. Those of `tests/support/cases` are older.
-`--verbose` lists what is wrong.
+written before the checks that they measure. `replies/blind.jsonl` has facts in 20 languages, by one who had not read
+the checks. Those of `tests/support/cases` are older. `--verbose` lists what is wrong.
 """
 
 import json

@@ -392,4 +392,10 @@ def parts_of_words_are_words() -> PatchedPlaces:
 
 @fault("an excerpt is judged without its sentence", found_by="shared")
 def excerpts_have_no_sentence() -> PatchedPlaces:
-    return [(evidence._EvidenceMessage, "sentences", lambda _, excerpt: excerpt)]
+    right = evidence.Source.__init__
+
+    def bare(self: evidence.Source, turn: Any, said: Any, excerpt: str) -> None:
+        right(self, turn, said, excerpt)
+        self.sentence, self.near = excerpt, evidence.read(excerpt)
+
+    return [(evidence.Source, "__init__", bare)]
