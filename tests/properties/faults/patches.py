@@ -25,6 +25,7 @@ from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.stages import extract, promote
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.text import differences
+from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import comparable_text, words_of
 from tests.properties import harness
 from tests.properties.faults.former import PatchedPlaces, fault
@@ -396,6 +397,6 @@ def excerpts_have_no_sentence() -> PatchedPlaces:
 
     def bare(self: evidence.Source, turn: Any, said: Any, excerpt: str) -> None:
         right(self, turn, said, excerpt)
-        self.sentence, self.near = excerpt, evidence.read(excerpt)
+        self.sentence, self.near = excerpt, read(excerpt)
 
     return [(evidence.Source, "__init__", bare)]
