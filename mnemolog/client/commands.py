@@ -219,7 +219,9 @@ class CommandBase(ResultBase):
             reports = [await producer.publish(OutgoingRecord.of(records[0]))]
         else:
             reports = await producer.publish_batch(map(OutgoingRecord.of, records))
-        return [published(one, position=report.position) for one, report in zip(records, reports, strict=True)]
+        sent = [published(one, position=report.position) for one, report in zip(records, reports, strict=True)]
+        self._watch_ends(sent)
+        return sent
 
     def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:
         command_id = arguments.get("command_id") or self._new_id()
