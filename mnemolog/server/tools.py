@@ -33,11 +33,11 @@ async def memory_of(scope: Mapping[str, Any], right: Right) -> AsyncMemoryClient
     """The memory that the URL names, else that of the key's user. Raises `ForbiddenError`."""
     access: Access = scope["mnemolog.access"]
     access.principal.require(right)
-    query = HTTPConnection(scope).query_params
-    named = access.scope(ids_in_query(**{name: query[name] for name in ids_in_query() if name in query}))
-    if not names_owner(named):
+    query = HTTPConnection(dict(scope)).query_params
+    asked = {name: query.get(name) for name in ids_in_query()}
+    if not names_owner(access.scope(asked)):
         raise ForbiddenError("this key is for several users: name one in the URL of the server, /mcp?user_id=alice")
-    return access.memory(named)
+    return access.memory(asked)
 
 
 @asynccontextmanager

@@ -11,7 +11,8 @@ import httpx
 import pytest
 import pytest_asyncio
 from mcp import Client
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from mnemolog import AsyncMemoryClient
 from mnemolog.client.connections import ReadPool
