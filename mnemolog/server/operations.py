@@ -17,8 +17,6 @@ from mnemolog.server.gate import Administrator, Commander, Ids, Memory
 from mnemolog.server.sending import WaitSeconds
 
 JSON_LINES: Final = "application/x-ndjson"
-READY_SECONDS: Final = 2.0
-"""In which Kafka and Postgres have to answer for the server to be ready."""
 _QUEUED_BATCHES: Final = 4
 _LINES: Final[dict[str, Any]] = {"content": {JSON_LINES: {"schema": {"type": "string"}}}}
 
