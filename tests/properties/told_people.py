@@ -56,7 +56,7 @@ def drawn_people(random: Random) -> History:
 
 STORIES: Final = (
     "Ana works at Acme | Bruno works at Bosch | merge t1 t0 | Ana started at Hooli | undo c2 | undo c4",
-    "Ana has a dog | Bruno lives in Oslo | Cleo lives in Bern | merge t1 t0 | merge t2 t0 | Ana moved to Chur | undo c3",
+    "Ana has a cat | Dan lives in Oslo | Cleo lives in Bern | merge t1 t0 | merge t2 t0 | Ana moved to Chur | undo c3",
     "my wife Dan lives in Rome | my colleague Daniela lives in Bern | merge t1 t0 | Daniela no longer lives in Rome",
     "Ana is allergic to nuts | Bruno is allergic to milk | merge t1 t0 | Ana no longer is allergic to milk | undo c2",
     "Dan lives in Chur | forget t0 t0 | undo c1 | undo c2 | Dan lives in Oslo | undo c3",
