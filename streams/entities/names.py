@@ -59,6 +59,8 @@ _FEMININE_ENDINGS: Final = re.compile(r"(?:i|in|n|nn|l|ll|ell|ett|iett|ienn)[ae]
 """Endings that make a woman's name of a man's: "Daniela", "Paulina", "Antoinette"."""
 MIN_PREFIX: Final = 3
 """Letters that a part of a first name has at least: "Jo" is not João."""
+MAX_PREFIX: Final = 5
+"""Letters that a part of a first name has at most: "Nathan" is a name of its own, and not a Nathaniel."""
 MIN_LEFT_OUT: Final = 2
 """Letters that a short form leaves out at least: "Carl" and "Carla", "Jan" and "Jana" are different names."""
 
@@ -91,8 +93,8 @@ def is_short_form(short: str, first: str) -> bool:
     """
     if short in _OWN_NAMES or short in _FULL:
         return first in _FULL.get(short, ()) and short not in _OWN_NAMES
-    is_beginning = len(short) >= MIN_PREFIX and first.startswith(short) and len(first) - len(short) >= MIN_LEFT_OUT
-    return is_beginning and not _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
+    is_part = MIN_PREFIX <= len(short) <= min(MAX_PREFIX, len(first) - MIN_LEFT_OUT) and first.startswith(short)
+    return is_part and not _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
 
 
 TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties}
