@@ -97,8 +97,9 @@ async def users(access: Administrator, limit: PageSize = 100, after: str | None 
 
 @router.get("/v1/failed-turns")
 async def failed_turns(access: Administrator, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[FailedTurn]:
-    """The newest turns of the tenant that ended failed or rejected."""
-    return await access.memory({}).admin.failed_turns(limit=limit)
+    """The newest turns of the tenant that ended failed or rejected; records without a scope are of no tenant."""
+    found = await access.memory({}).admin.failed_turns(limit=limit)
+    return [turn for turn in found if turn.tenant == access.principal.tenant]
 
 
 @router.get("/metrics", response_class=Response, include_in_schema=False)
