@@ -24,7 +24,8 @@ from mnemolog.schemas.provenance import Decision
 NEW, A, B = (UUID(int=number) for number in (9, 1, 2))
 FACT = NewFact.model_construct(fact_id=NEW, text="new", excerpt="new")
 WORDS = Statement(text="so it is", excerpt="so")
-BY_MODEL, EQUAL_WORDS = Decision(by="model", reason="the same"), Decision(by="hash", reason="same words")
+BY_MODEL = Decision(by="model", reason="the same", verdict="KEEP")
+EQUAL_WORDS = Decision(by="rule", reason="same words")
 REPEATED = {"target": A, "confirmed": B, "statement": WORDS}
 
 

@@ -181,7 +181,7 @@ def test_each_guard_stands_on_each_confirmation(
     case = PendingOverwrite(fact_id=pending.fact_id, targets=(target.fact_id,), **held)
     stated = matched_fact(pending, target, text=pending.text)
     answers = [] if verdict is None else [judgement(llm_decision(verdict, pending))]
-    found = Conflict(stated, (pending, target)) if verdict else Duplicate(stated, pending, "hash")
+    found = Conflict(stated, (pending, target)) if verdict else Duplicate(stated, pending)
     assert ends(decide([found], answers, decision_context(case)), target) == is_let_through
 
 
@@ -198,5 +198,5 @@ def test_each_guard_stands_on_a_repetition_that_says_more(
 ) -> None:
     fact = known_fact(**known)
     stated = matched_fact(fact, text=fact.text, key="home_city", value="Berlin")
-    made = decide([Duplicate(stated, fact, "hash")], [], decision_context(rules=rules))
+    made = decide([Duplicate(stated, fact)], [], decision_context(rules=rules))
     assert ends(made, fact) == is_let_through
