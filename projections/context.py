@@ -298,9 +298,9 @@ class Context:
     notice: str | None = None
     summaries: tuple[ContextSummary, ...] = ()
     left_out_summaries: tuple[LeftOutSummary, ...] = ()
-    messages: list[dict[str, str]] = field(init=False)
-    recalled: tuple[str, ...] = field(init=False)
-    left_out_counts: dict[LeftOutReason, int] = field(init=False)
+    messages: list[dict[str, str]] = field(init=False, default_factory=list)
+    recalled: tuple[str, ...] = field(init=False, default=())
+    left_out_counts: dict[LeftOutReason, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", [{"role": "system", "content": self.text}] if self.text else [])

@@ -181,6 +181,18 @@ ROWS: Final = (
                 {"{{operation}} {{outcome}}": quantile(0.95, "mnemolog_client_query_seconds", *READ)},
                 unit="s",
             ),
+            Panel(
+                "HTTP requests, p95",
+                "By route and status, with what they wait for.",
+                {"{{route}} {{status}}": quantile(0.95, "mnemolog_http_request_seconds", "route", "status")},
+                unit="s",
+            ),
+            Panel(
+                "HTTP requests a second",
+                "By route and status.",
+                {"{{route}} {{status}}": rate("mnemolog_http_request_seconds_count", "route", "status")},
+                unit="reqps",
+            ),
         ),
     ),
     Row(

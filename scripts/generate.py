@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.schemas.base import Versioned
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.turn import Turn
+from mnemolog.server.app import build_app, openapi_document
+from mnemolog.server.gate import Gate
+from mnemolog.settings import Settings
 from scripts.alerts import alert_rules
 from scripts.cldr_words import cldr_places, cldr_words
 from scripts.dashboard import dashboard
@@ -28,6 +32,13 @@ SCHEMAS: Mapping[str, type[Versioned]] = {"turn": Turn, "command": Command, "com
 """The records that programs in other languages write or read."""
 
 
+def openapi() -> str:
+    """What programs in other languages make a client of."""
+    client = AsyncMemoryClient(settings=Settings())
+    app = build_app(client, Gate(client, tenant="default", keys=None), max_body=1)
+    return json.dumps(openapi_document(app), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
 def json_schema(model: type[Versioned]) -> str:
     """What a reader accepts: a field with a default may be left out."""
     schema = {"$schema": DIALECT, **model.model_json_schema(mode="validation")}
@@ -36,6 +47,7 @@ def json_schema(model: type[Versioned]) -> str:
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     **{f"schemas/json/{name}.v{model.VERSION}.json": partial(json_schema, model) for name, model in SCHEMAS.items()},
+    "docs/openapi.json": openapi,
     "docs/cli.md": cli_page,
     "docs/settings.md": settings_page,
     "docs/metrics.md": metrics_page,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import mnemolog.client.metrics
 import mnemolog.projections.metrics
+import mnemolog.server.metrics
 import mnemolog.streams.metrics
 from mnemolog.cli.app import GROUPS, PANELS
 from mnemolog.common.metric_catalogue import MetricDefinition
@@ -51,6 +52,10 @@ METRICS_PURPOSE: Final = (
 CLIENT_METRICS: Final = """\
 They are in the default registry of `prometheus_client` in the application's process, which has to serve them: the
 client starts no server.
+"""
+HTTP_METRICS: Final = """\
+`mnemolog serve` shows them, and those of its client, at `/metrics` to a key with the right `admin`; the worker of
+`mnemolog up` shows them among its own.
 """
 OVERWRITES: Final = """\
 An overwrite is a decision that ends a known fact, or announces its end: an event `facts_merged`, `fact_replaced`,
@@ -166,11 +171,12 @@ def cli_page() -> str:
     sections = []
     for panel, commands in PANELS.items():
         lines = [line(one.example, one.run) for one in commands]
-        if panel in GROUPS:
-            _, group = GROUPS[panel]
-            lines += [
-                line((one.epilog or "").removeprefix("Example: "), one.callback) for one in group.registered_commands
-            ]
+        lines += [
+            line((one.epilog or "").removeprefix("Example: "), one.callback)
+            for its_panel, group in GROUPS.values()
+            if its_panel == panel
+            for one in group.registered_commands
+        ]
         sections.append(f"## {panel}\n\n{''.join(lines)}")
     return "\n".join((CLI_INTRO, *sections))
 
@@ -180,6 +186,7 @@ def metrics_page() -> str:
     alerts = "".join(item(f"`{one.name}` ({one.severity}, after {one.wait}): {one.when}") for one in ALERTS)
     sections = {
         "Metrics of a worker": _metrics([*mnemolog.streams.metrics.CATALOGUE, *mnemolog.projections.metrics.CATALOGUE]),
+        "Metrics of the HTTP server": f"{HTTP_METRICS}\n{_metrics(mnemolog.server.metrics.CATALOGUE)}",
         "Metrics of the client": f"{CLIENT_METRICS}\n{_metrics(mnemolog.client.metrics.CATALOGUE)}",
         "Overwrites": OVERWRITES,
         "Figures": f"{FIGURES_INTRO}\n{figures}",

@@ -40,8 +40,8 @@ INTRO: Final = """\
 # Screens
 
 What commands print at 80 columns. This page is written by `make screens` from a run with the offline provider, and a
-test compares it with what they print now. [The command line](cli.md) has the list of all commands; `mnemolog demo`
-shows the rest.
+test compares it with what they print now. [The command line](cli.md) has the list of all commands;
+`mnemolog demo --all` shows the rest.
 """
 
 
@@ -121,9 +121,9 @@ def _screens(folder: Path) -> Iterator[tuple[str, str, str]]:
             command = screen.command.format(**named)
             texts.append((screen.title, command, _run(folder, *shlex.split(command), stdin=screen.stdin)))
             started = started or log.read_text()
-    demo = ("", "demo", _run_demo(folder))
+    demos = [("The demonstration", "demo", _run_demo(folder)), ("", "demo --all", _run_demo(folder, "--all"))]
     values = Placeholders(folder, today)
-    for title, command, output in (("The stack started", "up", started), *texts, demo):
+    for title, command, output in (("The stack started", "up", started), *texts, *demos):
         yield title, values.shown(command), values.shown(output)
 
 
@@ -156,11 +156,11 @@ def _run(folder: Path, *arguments: str, stdin: str = "") -> str:
     return done.stdout + done.stderr
 
 
-def _run_demo(folder: Path) -> str:
+def _run_demo(folder: Path, *options: str) -> str:
     """What `demo` prints; it has to succeed, and to leave nothing in the folder where it is run."""
     (empty := folder / "demo").mkdir()
     done = subprocess.run(  # noqa: S603 - our own program
-        [EXECUTABLE, "demo"],
+        [EXECUTABLE, "demo", *options],
         cwd=empty,
         env=_environ(),
         stdout=subprocess.PIPE,

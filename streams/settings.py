@@ -27,7 +27,7 @@ ProviderName = Literal["offline", "openai"]
 RULES: Final = EffectivePolicy()
 
 
-def _http_url(text: str) -> str:
+def http_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{text!r} is no URL of a server: write it like http://localhost:11434/v1")
@@ -39,7 +39,7 @@ def _http_url(text: str) -> str:
 class Fallback(Record):
     """Another server for the models; `embeds` says that it has the same embedding model."""
 
-    base_url: Annotated[str, AfterValidator(_http_url)]
+    base_url: Annotated[str, AfterValidator(http_url)]
     api_key: SecretStr | None = None
     chat_model: str | None = None
     embeds: bool = False
@@ -93,7 +93,7 @@ class StreamsSettings(PostgresSettings):
     embedding_provider: ProviderName | None = Field(
         default=None, description="provider that embeds; as `provider` unless set"
     )
-    base_url: Annotated[str, AfterValidator(_http_url)] | None = Field(
+    base_url: Annotated[str, AfterValidator(http_url)] | None = Field(
         default=None, description="URL of the OpenAI-compatible server, if it is not OpenAI"
     )
     api_key: SecretStr | None = Field(default=None, description="its key; OPENAI_API_KEY is read if unset")

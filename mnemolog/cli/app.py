@@ -5,7 +5,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from mnemolog.cli import admin, commands, entities, publish, read, servers
+from mnemolog.cli import admin, commands, entities, keys, publish, read, servers
 from mnemolog.cli.errors import INTERRUPTED, print_error
 from mnemolog.cli.options import CliCommand
 from mnemolog.cli.output import prepare_streams, print_line
@@ -84,6 +84,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
     ),
     "Operate": (
         CommandEntry(servers.worker, "mnemolog worker extract embed"),
+        CommandEntry(servers.serve, "mnemolog serve --port 8464"),
         CommandEntry(read.quality, "mnemolog quality --since 2026-03-01"),
         CommandEntry(admin.audit, "mnemolog audit"),
         CommandEntry(admin.rebuild, "mnemolog rebuild --verify-only"),
@@ -107,11 +108,12 @@ for panel, listed in PANELS.items():
     for run_command, example, name in listed:
         app.command(name, cls=CliCommand, rich_help_panel=panel, epilog=f"Example: {example}")(run_command)
 GROUPS: Final[dict[str, tuple[str, typer.Typer]]] = {
-    "Read": ("entity", entities.entity),
-    "Operate": ("policy", commands.policy),
+    "entity": ("Read", entities.entity),
+    "policy": ("Operate", commands.policy),
+    "keys": ("Operate", keys.keys),
 }
-"""Commands that have sub-commands, by the panel that shows them."""
-for panel, (group_name, group) in GROUPS.items():
+"""Commands that have sub-commands, each with the panel that shows it."""
+for group_name, (panel, group) in GROUPS.items():
     app.add_typer(group, name=group_name, rich_help_panel=panel)
 
 

@@ -46,6 +46,14 @@ from mnemolog.texts import OFFLINE_NOTICE
 LAST_DAY: Final = date(2026, 3, 7)  # of the conversation
 END_TIMEOUT_SECONDS: Final = 60.0  # for one turn or command
 QUESTION: Final = "Where does Mira live?"
+CONVERSATION: Final = (
+    "Hi! I live in Zurich. I work at Nestle.",
+    "I'm vegetarian, and I'm allergic to shrimp.",
+    "I have a cat called Miso.",
+)
+NEXT_QUESTION: Final = "What shall I cook tonight?"
+NEW_JOB: Final = "I work at Roche now."
+DENIAL: Final = "I saw a doctor: I'm not allergic to shrimp after all."
 COLUMNS: Final = 80
 FACTS_OF_A_PERSON: Final = 3
 CHANGES: Final = 8
@@ -67,6 +75,42 @@ class Demo:
         self._step = 0
 
     async def run(self) -> None:
+        """Four steps of one screen: a conversation, the next prompt, two changes, all tables rebuilt."""
+        async with AsyncMemoryClient(settings=self._settings) as client:
+            notice = OFFLINE_NOTICE if self._settings.provider == "offline" else ""
+            self.heading("A conversation becomes facts", notice)
+            for said in CONVERSATION:
+                await self._say(client, said)
+            context = await client.context(NEXT_QUESTION, user_id="priya")
+            _check(bool(context.text), "nothing is known for the next question")
+            self.heading("The prompt of her next question", "without and with memory")
+            asked = f"user: {NEXT_QUESTION}"
+            remembered = [f"  {line}" for line in context.text.splitlines() if line]
+            self.show(context, f"without: {asked}", "with: system:", *remembered, f"  {asked}")
+            self.heading("Two changes", "a plain one replaces; one that could do harm waits until she confirms it")
+            changed = await self._say(client, NEW_JOB)
+            replaced = [one.fact_id for one in changed.changes if one.event == "fact_replaced" and one.fact_id]
+            _check(bool(replaced), "no fact was replaced")
+            explained = await client.explain(replaced[0])
+            decision = explained.decision
+            self.show(explained, f"  why: {decision.reason}")
+            held = (await self._say(client, DENIAL)).held
+            _check(bool(held), "no change is pending")
+            pending = [one for one in await client.pending(user_id="priya") if isinstance(one, PendingFact)]
+            self.show(pending, *(f"  why: {one.reason}" for one in pending))
+            command = await client.confirm(held[0].fact_id, user_id="priya", actor="Priya")
+            end = await self._wait_until_done(client, command, "priya")
+            self.show(end, *(f"confirmed, {_plain(one.event)}: {one.text}" for one in end.changes))
+        await self._rebuild("kafka", "Kafka")
+
+    async def _say(self, client: AsyncMemoryClient, said: str) -> Result:
+        end = await client.add(said, user_id="priya", speaker="Priya", wait=END_TIMEOUT_SECONDS)
+        _check(end.success and bool(end.changes), f"nothing became of {said!r}: {end.error}")
+        self.show(end, f'Priya: "{said}"', *(f"  {_plain(one.event)}: {one.text}" for one in end.changes))
+        return end
+
+    async def run_all(self) -> None:
+        """All that a memory does, with a week of three people."""
         async with AsyncMemoryClient(settings=self._settings) as client:
             self.heading("Kafka, Postgres and all stages run", "as `mnemolog up` runs them")
             self.show(self._servers, *([OFFLINE_NOTICE] if self._settings.provider == "offline" else []))
@@ -277,28 +321,23 @@ def _check(condition: bool, failure: str) -> None:
         raise DemoError(f"{failure}: look at the logs in the data folder (`mnemolog demo --keep DIR` keeps it)")
 
 
-async def run_demo(keep: Path | None, *, as_json: bool) -> int:
+async def run_demo(keep: Path | None, *, everything: bool, as_json: bool) -> int:
     """Run all steps; the exit code. Raises `DemoError` and what a step fails with."""
     with data_folder(keep) as folder:
         settings = load_settings(kafka=None, postgres=None, topic_prefix="", data_dir=folder, metrics_port=0)
         configure_logs("error", settings.log_format)
         try:
             async with stop_on_signals() as stop, all_in_one(settings, stop, kept=bool(keep)) as servers:
-                await cancel_on_stop(stop, Demo(settings, servers, as_json=as_json).run())
+                steps = Demo(settings, servers, as_json=as_json)
+                await cancel_on_stop(stop, steps.run_all() if everything else steps.run())
         except StopRequested:
             return INTERRUPTED
     if as_json:
         return 0
     mnemolog = program_name()
-    print_lines("", "Done. What to do next:", indent=0)
-    if keep:
-        print_lines("run it over the data of this conversation, and see what to type there:")
-        print_lines(f"{mnemolog} up --data {shlex.quote(str(keep))}", indent=4)
-    else:
-        print_lines("run it over data of your own, and see what to type there:")
-        print_lines(f"{mnemolog} up", indent=4)
-        print_lines("show this again and keep its data, to look at it closely:")
-        print_lines(f"{mnemolog} demo --keep demo-data", indent=4)
+    again = f"{mnemolog} up --data {shlex.quote(str(keep))}" if keep else f"{mnemolog} up"
+    print_lines("", f"Next: `{again}` runs it over {'this' if keep else 'your own'} data,", indent=0)
+    print_lines(f"`{mnemolog} demo --all` shows everything else.", indent=6)
     return 0
 
 

@@ -7,6 +7,8 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import typer
@@ -73,9 +75,7 @@ def run_and_exit(coroutine: Coroutine[Any, Any, int]) -> NoReturn:
 
     At once, without Python's own clean-up: what a crashed stage leaves behind (a consumer's thread) could block that.
     """
-    import uvloop  # noqa: PLC0415 - of the extra `server`
-
-    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    runner = asyncio.Runner(loop_factory=import_module("uvloop").new_event_loop if find_spec("uvloop") else None)
     try:
         code = runner.run(coroutine)
     except (KeyboardInterrupt, asyncio.CancelledError):

@@ -136,18 +136,46 @@ def worker(
     run_and_exit(work())
 
 
+def serve(
+    *,
+    host: Annotated[str | None, typer.Option(help="address; MNEMOLOG_HTTP_HOST unless given")] = None,
+    port: Annotated[int | None, typer.Option(help="port, 0 for a free one; MNEMOLOG_HTTP_PORT unless given")] = None,
+    without_keys: Annotated[
+        bool, typer.Option("--without-keys", help="let every program of this machine do everything (127.0.0.1 alone)")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Serve memory over HTTP: applications need neither Kafka nor Postgres nor a model. Make a key first."""
+    settings = discovered_settings(http_host=host, http_port=port)
+    require_extras("server-http", settings.embedding_provider or settings.provider)
+
+    async def work() -> int:
+        from mnemolog.server.serve import serving  # noqa: PLC0415 - loads every driver
+
+        _configure_logs(settings)
+        async with stop_on_signals() as stop, serving(settings, without_keys=without_keys) as url:
+            print_result({"url": url}, lambda _: stdout().print(f"serving {url}/v1"), as_json=as_json)
+            await stop.wait()
+        return 0
+
+    run_and_exit(work())
+
+
 def demo(
     *,
     keep: Annotated[
         Path | None, typer.Option(help="use this data folder and leave it, instead of a temporary one")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="show all that a memory does, with a week of three people")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run the demonstration: a conversation becomes facts, which are searched, explained and rebuilt."""
+    """Run the demonstration in four steps: a conversation, the next prompt, changes, all tables rebuilt."""
     _require_extras(cli_settings(), "embedded")
     from mnemolog.cli.demo import run_demo  # noqa: PLC0415 - loads every driver
 
-    run_and_exit(run_demo(keep, as_json=as_json))
+    run_and_exit(run_demo(keep, everything=everything, as_json=as_json))
 
 
 def _require_extras(settings: "Settings", *extras: Extra, stages: list[str] | None = None) -> None:
@@ -171,8 +199,10 @@ def _show_addresses(servers: "ServerAddresses", settings: "Settings") -> None:
     show = stdout().print
     show("\n[bold green]Mnemolog is up.[/] Ctrl-C stops it.\n")
     show(f"  Kafka     {servers.kafka}   topic {servers.topic_prefix}conversation_turns", markup=False)
-    show(f"  Postgres  {servers.postgres}", markup=False, soft_wrap=True)
+    show(f"  Postgres  {without_password(servers.postgres)}", markup=False, soft_wrap=True)
     show(f"  Metrics   {servers.metrics_url}/metrics", markup=False)
+    if servers.http_url:
+        show(f"  HTTP      {servers.http_url}/v1", markup=False)
     show(f"  Data      {settings.data_dir.resolve()}\n", markup=False, soft_wrap=True)
     if settings.provider == "offline":
         print_text(f"{OFFLINE_NOTICE}\n")

@@ -23,6 +23,7 @@ class ServerAddresses(BaseModel, frozen=True):
     postgres: str
     topic_prefix: str
     metrics_url: str | None
+    http_url: str | None = None
     pid: int
     partitions: int | None = None
 

@@ -220,7 +220,7 @@ class Tokens:
     input: int = 0
     output: int = 0
     cached: int | None = None
-    total: int = field(init=False)
+    total: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", self.input + self.output)
@@ -314,7 +314,7 @@ class Result:
     notes: tuple[str, ...] = ()
     parts: "tuple[Result, ...]" = ()
     content_hash: str | None = None
-    success: bool = field(init=False)
+    success: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "success", self.status in SUCCESSFUL)

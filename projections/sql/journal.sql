@@ -51,6 +51,12 @@ WHERE journal.owner = %(owner)s AND journal.source_id = %(source_id)s AND journa
     AND message ->> 'role' = 'user'
 ORDER BY place;
 
+-- name: stored_vectors
+-- The model and the dimensions of the vectors that facts have; no row without a fact.
+SELECT f.embedding_model, vector_dims(f.embedding)
+FROM facts AS f
+LIMIT 1;
+
 -- name: write_problems
 -- What fails in a worker now, in the place of what failed before. What nobody wrote again for a minute is over.
 WITH over AS (

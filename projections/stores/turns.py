@@ -128,6 +128,10 @@ class Journal(Store):
             found[place - 1].append(message)
         return [tuple(reversed(messages)) for messages in found]
 
+    async def stored_vectors(self) -> tuple[str, int] | None:
+        """The model and the dimensions of the vectors of stored facts."""
+        return next(iter(await self._rows("stored_vectors", {})), None)
+
     async def _insert(self, rows: Sequence[dict[str, Any]]) -> None:
         columns = {name: [row[name] for row in rows] for name in rows[0]}
         await self._run("journal", lambda connection: connection.execute(self.QUERIES["record"], columns))

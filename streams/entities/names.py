@@ -248,8 +248,7 @@ _ACTS: Final = (
     r"(?:(?:has|have|had|is|are|was|were|now|just|recently|no longer) )*(?:mov|liv|relocat|work|stud|settl|return)"
 )
 """The beginning of what people and companies do, and no home, job or birthday."""
-
-
+_OWNED_THING: Final = re.compile(rf"(?:[a-z-]+ ){{1,3}}?(?={_ACTS})")
 _IS_NAMED: Final = re.compile(rf" (?:{WORDS['called']}|{WORDS['is']}|are|were|ist|est|es|è|é) {NAME}")
 
 
@@ -269,8 +268,26 @@ def owned_subject(text: str, owner: str, key: str | None) -> str | None:
         is_told = key in (tie_of(tie), "pet" if TIE_TYPES[tie_of(tie)] == "animal" else tie_of(tie))
         is_told |= name is None and _IS_NAMED.match(said, tie.end()) is not None
         return None if is_told else said[: name.end() if name else tie.end()]
-    thing = re.compile(rf"(?:[a-z-]+ ){{1,3}}?(?={_ACTS})").match(said, whose.end())
+    thing = _OWNED_THING.match(said, whose.end())
     return said[: thing.end()].rstrip() if thing else None
+
+
+_NAME_MARK: Final = "\ue000"
+_WHOSE: Final = rf"(?:{WORDS['my']}|(?:(?-i:{NAME}) ?){{1,2}}'s?|the user's)"
+# The name is marked in the text first: patterns of all ties take a hundred times as long to compile as to search.
+_DESCRIPTIONS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?<!\w)(?P<tie>{_WHOSE} {ANY_TIE})(?: (?:called|named))?,? {_NAME_MARK}",
+        rf"(?<!\w){_NAME_MARK}(?:, | \()(?P<tie>{_WHOSE} {ANY_TIE})(?=[,)])",
+        rf"(?<!\w){_NAME_MARK} (?:from|at) (?:(?:the|my|our) )?[\w-]+",
+        rf"^(?:{WORDS['my']}) (?-i:[a-z-]+)(?: (?:called|named))?,? {_NAME_MARK}",
+        rf"^(?:{WORDS['indefinite']}) (?-i:[a-z-]+ ){{1,2}}?(?:called|named) {_NAME_MARK}",
+        rf"^(?:(?:{WORDS['indefinite']}|{WORDS['article']}) )?{ANY_TIE},? {_NAME_MARK}",
+        rf"^(?:{WORDS['older']}|{WORDS['younger']}|old|young) {_NAME_MARK}",
+        rf"(?<!\w)(?:{WORDS['whose']}) {ANY_TIE},? {_NAME_MARK}",
+    )
+)
 
 
 def described_name(name: str, *texts: str) -> str | None:
@@ -279,23 +296,14 @@ def described_name(name: str, *texts: str) -> str | None:
     "my colleague Ana", "Tom's sister Ana", "Ana from work", "Little Sam", "a girl called Ana"; "Ana, my colleague" is
     "my colleague Ana".
     """
-    called = rf"(?-i:{re.escape(name.translate(_TYPOGRAPHY))})(?![\w'])"
-    whose = rf"(?:{WORDS['my']}|(?:(?-i:{NAME}) ?){{1,2}}'s?|the user's)"
-    patterns = (
-        rf"(?<!\w)(?P<tie>{whose} {ANY_TIE})(?: (?:called|named))?,? {called}",
-        rf"(?<!\w){called}(?:, | \()(?P<tie>{whose} {ANY_TIE})(?=[,)])",
-        rf"(?<!\w){called} (?:from|at) (?:(?:the|my|our) )?[\w-]+",
-        rf"^(?:{WORDS['my']}) (?-i:[a-z-]+)(?: (?:called|named))?,? {called}",
-        rf"^(?:{WORDS['indefinite']}) (?-i:[a-z-]+ ){{1,2}}?(?:called|named) {called}",
-        rf"^(?:(?:{WORDS['indefinite']}|{WORDS['article']}) )?{ANY_TIE},? {called}",
-        rf"^(?:{WORDS['older']}|{WORDS['younger']}|old|young) {called}",
-        rf"(?<!\w)(?:{WORDS['whose']}) {ANY_TIE},? {called}",
-    )
-    for pattern in patterns:
-        for text in texts:
-            if match := re.search(pattern, text.translate(_TYPOGRAPHY), re.IGNORECASE):
+    said = name.translate(_TYPOGRAPHY)
+    plain = [text.translate(_TYPOGRAPHY) for text in texts]
+    marked = [re.sub(rf"{re.escape(said)}(?![\w'])", _NAME_MARK, text) for text in plain if said in text]
+    for pattern in _DESCRIPTIONS:
+        for text in marked:
+            if match := pattern.search(text):
                 tie = match.groupdict().get("tie")
-                return f"{tie} {name}" if tie else match[0]
+                return f"{tie} {name}" if tie else match[0].replace(_NAME_MARK, said)
     return None
 
 

@@ -56,6 +56,19 @@ _REASONING: Final = re.compile(
 _CUT: Final = re.compile(r"[}\]]\s*,\s*[^\s,}\]][^}\]]*$|^[^}\]]*[{\[][^}\]]*$")
 """An end of a text within an item."""
 _OPENING: Final = re.compile(r"[{\[]")
+_NULLS: Final = frozenset({"", "null", "none", "n/a", "unknown", "undefined", "not specified"})
+_NOTHING: Final = re.compile(
+    r"\W*(?:(?:facts?|json)\W+)*(?:null|none|nil|n/?a|nothing|empty|nichts|keine?|nada|rien|niente|nenhum\w*)?\W*"
+    r"|(?:\W|\b(?:t?here|is|are|was|were|i|we|found|find|see|have|has|could|did|do|does|the|this|user|turn|states?)\b)*"
+    r"\b(?:no|not|nothing|none|(?:did|do|does|could|is|are)n['\u2019]t)\b"
+    r"[^{\[]{0,60}\b(?:facts?|to (?:note|store|remember)|(?:new|relevant) information)\b[^{\[]{0,60}",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words of a reply, or of a part of it, that say that there is nothing to say."""
+_MOST_OF_NOTHING: Final = 300  # characters
+_BULLET: Final = re.compile(
+    r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(?:\W?text\W?:[ \t]*)?[\"'*]*(.{1,2000}?)[\"'*]*[ \t]*$", re.MULTILINE
+)
 _YEAR_OR_MONTH: Final = re.compile(r"\d{4}(-\d\d)?")
 _DECODER: Final = JSONDecoder(strict=False)  # models write line breaks within texts
 
@@ -141,8 +154,7 @@ def _filled(text: str) -> str:
 
 
 def _null(value: object) -> object:
-    is_null = isinstance(value, str) and (value.strip() == "None" or value.strip().casefold() in {"", "null", "n/a"})
-    return None if is_null else value
+    return None if isinstance(value, str) and value.strip().casefold() in _NULLS else value
 
 
 def _time(value: object, info: ValidationInfo) -> object:
@@ -191,39 +203,66 @@ def read_reply(model: type[M], text: str, context: ReadingContext | None = None)
         return tuple(faults)[:MAX_COMPLAINTS]
 
 
-def find_object(text: str, name: str, *, is_list: bool = True) -> dict[str, Any] | str:
-    """The object with the field `name` in a reply, or what is wrong with the reply.
+def find_object(text: str, name: str) -> dict[str, Any] | str:
+    """The object with the list `name` in a reply, or what is wrong with the reply.
 
     Passed over are reasoning, words and fences around it, other JSON before it, and wrappers, also as JSON in a text.
-    What is no JSON is repaired. Where the field `is_list`, another form is made one, and items without the name are
-    read as its items; of a reply that was cut off the complete ones are read, and the object has `CUT_OFF` as a key.
+    What is no JSON is repaired, and what is no list made one: of items without the name, of bullets, or an empty one
+    of words for nothing. Of a reply that was cut off the complete items are read, and the object has the key `CUT_OFF`.
     """
     with suppress(ValueError, TypeError):  # TypeError: half a sign; nearly every reply is the object and nothing else
-        if found := _named([from_json(text)], name, is_list=is_list):
+        if found := _named([from_json(text)], name):
             return found
     text = text.encode("utf-8", "replace").decode()  # half a sign is no text
-    has_mark, text = text.endswith(CUT_OFF), text.removesuffix(CUT_OFF).rstrip()
-    is_cut = has_mark or bool(_CUT.search(text))
-    said = _REASONING.sub("", text)
+    is_cut, said = _is_cut(text), spoken(text)
+    text = text.removesuffix(CUT_OFF).rstrip()
     with suppress(RecursionError):
         read_as = ((version, *each) for version in dict.fromkeys((said, text)) for each in _json_in(version))
         for version, values, is_repaired in read_as:
-            found = _named(values, name, is_list=is_list)
-            if found is None and is_repaired and is_list and (items := _bare_items(values[0])):
+            found = _named(values, name)
+            if found is None and is_repaired and (items := _bare_items(values[0])):
                 found = {name: items}
-            if found is None and is_list and not is_repaired and f'"{name}"' not in version:
+            if found is None and not is_repaired and f'"{name}"' not in version:
                 items = [item for value in values for item in _bare_items(value) if isinstance(item, dict)]
                 found = ({name: items, CUT_OFF: True} if is_cut else {name: items}) if items else None
             if found and is_repaired and is_cut:
-                read = found[name][:-1] if is_list else ()
+                read = found[name][:-1]
                 found = {**found, name: read, CUT_OFF: True} if read else None
             if found:
                 return found
-    if is_cut:
+            is_short = not is_cut and 0 < len(version.strip()) <= _MOST_OF_NOTHING
+            if is_short and not is_repaired and is_nothing(values or version):
+                return {name: []}
+    if not is_cut and (items := _BULLET.findall(said)):
+        return {name: items}
+    return fault_of(text if not is_cut else f"{text}{CUT_OFF}", name)
+
+
+def fault_of(text: str, name: str) -> str:
+    """What is wrong with a reply in which nobody finds the field `name`."""
+    if _is_cut(text):
         return "the answer is cut off at the token limit of the server: answer in fewer words"
-    if not said.strip():
+    if not spoken(text).strip():
         return "the answer is empty"
     return f'the answer is not one complete JSON object {{"{name}": ...}}: answer with it and nothing else'
+
+
+def spoken(text: str) -> str:
+    """A reply without the reasoning before it."""
+    return _REASONING.sub("", text.removesuffix(CUT_OFF).rstrip())
+
+
+def _is_cut(text: str) -> bool:
+    return text.endswith(CUT_OFF) or bool(_CUT.search(text.rstrip()))
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a part of a reply has nothing in it but empty parts and words for none ("No facts to note.")."""
+    if isinstance(value, dict | list):
+        return all(map(is_nothing, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, str):
+        return len(value) <= _MOST_OF_NOTHING and bool(_NOTHING.fullmatch(value))
+    return value is None or value is False
 
 
 def _json_in(text: str) -> Iterator[tuple[list[Any], bool]]:
@@ -245,14 +284,14 @@ def _json_in(text: str) -> Iterator[tuple[list[Any], bool]]:
             yield [loads(text)], True
 
 
-def _named(values: Iterable[Any], name: str, *, is_list: bool) -> dict[str, Any] | None:
-    """The last of these values that has an object with the field; a list of objects has those of all values.
+def _named(values: Iterable[Any], name: str) -> dict[str, Any] | None:
+    """The last of these values that has an object with the list; a list of objects has those of all values.
 
     What a later value repeats counts once.
     """
-    found = [objects for value in values if (objects := list(_objects_with(name, value, is_list=is_list)))]
-    if not found or not is_list:
-        return found[-1][-1] if found else None
+    found = [objects for value in values if (objects := list(_objects_with(name, value)))]
+    if not found:
+        return None
     parts = [[item for one in objects for item in _items(one[name])] for objects in found]
     items = list[Any]()
     are_objects = all(isinstance(item, dict) for part in parts for item in part)
@@ -261,39 +300,45 @@ def _named(values: Iterable[Any], name: str, *, is_list: bool) -> dict[str, Any]
     return {**found[-1][-1], name: items}
 
 
-def _objects_with(name: str, value: Any, *, is_list: bool) -> Iterator[dict[str, Any]]:
+def _parsed(value: Any) -> Any:
+    """A part of a reply, or the JSON that it has as a text."""
     if isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
         with suppress(ValueError):
-            value = from_json(value)
+            return from_json(value)
+    return value
+
+
+def _objects_with(name: str, value: Any) -> Iterator[dict[str, Any]]:
+    value = _parsed(value)
     if isinstance(value, dict):
         named = value if name in value else {key.casefold(): part for key, part in value.items()}
-        if name in named and not (is_list and isinstance(named[name], int | float)):
+        if name in named and (not isinstance(named[name], int | float) or isinstance(named[name], bool)):
             yield named
             return
         value = [*value.values()]
     for part in value if isinstance(value, list) else ():
-        yield from _objects_with(name, part, is_list=is_list)
+        yield from _objects_with(name, part)
 
 
 def _items(value: Any) -> list[Any]:
     """The items of a list, also of lists within it, or of an object that has them as its values; or a lone item."""
-    if isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
-        with suppress(ValueError):
-            value = from_json(value)
-    if isinstance(value, dict) and value and all(isinstance(part, dict) for part in value.values()):
+    value = _parsed(value)
+    if isinstance(value, dict) and (
+        all(isinstance(part, dict | list) for part in value.values()) or all(map(str.isdecimal, value))
+    ):
         value = [*value.values()]
     if isinstance(value, list):
         return [item for part in value for item in _items(part)]
-    return [] if value is None else [value]
+    return [] if is_nothing(value) else [value]
 
 
 def _bare_items(value: Any) -> list[Any]:
     """Items that stand alone, in a list, or under another name than was asked for."""
     if isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()
-    given = value if isinstance(value, list) else [value]
+    given = _items(value)
     objects = [one for one in given if isinstance(one, dict)]
-    return [one for one in objects if len(one) > 1] if objects else given if value is given else []
+    return [one for one in objects if len(one) > 1] if objects else given if isinstance(value, list) else []
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:

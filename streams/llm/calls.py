@@ -66,7 +66,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "not_json": "what answers is no server of a model: correct MNEMOLOG_BASE_URL, which often ends in /v1",
     "model_refusal": "the model refuses all that it is asked: choose another one",
     "content_filter": "the filter of the server stops all replies: change its settings, or choose another model",
-    "wrong_dimensions": "the vectors have another size: correct MNEMOLOG_EMBEDDING_DIMENSIONS",
+    "wrong_dimensions": "their size is another one: correct MNEMOLOG_EMBEDDING_MODEL or MNEMOLOG_EMBEDDING_DIMENSIONS",
     "wrong_count": "the server does not give one vector a text: correct MNEMOLOG_EMBEDDING_MODEL",
     "other_model": "a fallback embeds once it gives the same vector for the same text as the first server",
     "bad_embedding": "the vectors have no length or no numbers: correct MNEMOLOG_EMBEDDING_MODEL",
@@ -76,7 +76,9 @@ _SAME_ADVICE: Final[Mapping[str, str]] = {
     "unexpected_reply": "not_json",
     "no_choices": "not_json",
 }
-_QUOTABLE: Final = frozenset({"connection", "http_402", "http_404", "http_429", "wrong_dimensions", "wrong_count"})
+_QUOTABLE: Final = frozenset(
+    {"connection", "timeout", "http_402", "http_404", "http_429", "wrong_dimensions", "wrong_count"}
+)
 """Failures whose details are about the server and the account alone."""
 FAILURES_TO_WARN: Final = 5
 """So many failures in a row are logged, some seconds after the first: one call alone takes minutes to pause all."""
@@ -103,8 +105,9 @@ class CallFailure:
     def advice(self) -> str:
         """What it means, and what to do, in a sentence that has no key and no word of a user."""
         said = f": {self.detail}" if self.detail and self.code in _QUOTABLE else ""
+        wait = f"; it is to be asked again in {self.retry_after:.0f} s" if self.retry_after else ""
         advice = _ADVICE.get(_SAME_ADVICE.get(self.code, self.code), "the server fails: see its log")
-        return f"{advice} ({self.code}{said})"
+        return f"{advice} ({self.code}{said}{wait})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

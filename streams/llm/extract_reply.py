@@ -246,27 +246,47 @@ class _Fact(ask.ReplyModel):
     relations: tuple[RelationReply, ...] = ()
 
 
+_PARTS: Final = frozenset({"name", "type", "key", "slot", "value", "kind", "text", "entity", "category"})
+"""Names that the parts of a name or a slot have, where a model writes an object: others are parts themselves."""
+_ENTITY: Final = re.compile(r"\s*([^;\n]*?)\s*[:(]\s*([\w ]+)\)?\s*(?=[;,\n]|$)|([^;\n]+)")
+"""A name with its type, or without one: "Tom: person", "Tom (person)", "Tom"."""
+
+
+def _as_words(value: Any, between: str) -> Any:
+    """A part of a reply as it was asked for, "Tom: person; Oslo: place", of lists and objects that say the same."""
+    if isinstance(value, list):
+        return between.join(words for one in value if (words := _as_words(one, between)))
+    if isinstance(value, dict):
+        if {*map(str.casefold, value)} <= _PARTS:
+            return ": ".join(filter(None, (_as_words(one, " ") for one in value.values())))
+        return between.join(f"{name}: {_as_words(one, ' ')}" for name, one in value.items())
+    return "" if ask.is_nothing(value) or value is True else str(value)
+
+
 def _with_fields(item: Any, lines: Sequence[str]) -> Any:
-    """A fact of a reply in the fields of `_Fact`, with the words of its line."""
+    """A fact of a reply in the fields of `_Fact`, with the words of its line; a lone text is that of the fact."""
+    item = {"text": item} if isinstance(item, str) else item
     if not isinstance(item, dict):
         return item
-    fact = {**item}
-    if not fact.get("excerpt") and (place := fact_line(item, lines)) is not None:
+    fact = {name.casefold(): part for name, part in item.items()}
+    sentences = [part for part in fact.values() if isinstance(part, str) and part.strip().count(" ") > 1]
+    if sentences and not {"text", "excerpt"} & fact.keys():  # under another name
+        fact["text"] = max(sentences, key=len)
+    if not fact.get("excerpt") and (place := fact_line(fact, lines)) is not None:
         fact["excerpt"] = lines[place]
-    if "about" in item:
-        fact.setdefault("subject", item["about"])
-    if isinstance(slot := item.get("slot"), str):
-        key, _, value = slot.partition(":")
-        fact = {"key": key, "value": "" if value.strip().casefold() == "none" else value.strip()} | fact
-    change = ask.as_slot(item.get("change"))
+    if "about" in fact:
+        fact.setdefault("subject", _as_words(fact["about"], " ").partition(":")[0])
+    if slot := _as_words(fact.get("slot"), ": "):
+        key, _, value = slot.partition(":" if ":" in slot else "=")
+        fact = {"key": key, "value": "" if ask.is_nothing(value) else value.strip()} | fact
+    change = ask.as_slot(_as_words(fact.get("change"), " "))
     if isinstance(change, str) and change in HINT_OF_CHANGE:
         fact.setdefault("action_hint", HINT_OF_CHANGE[change])
     fact.setdefault("certainty", "speculation" if change == "unsure" else "explicit")
-    if isinstance(names := item.get("names"), str):  # "Tom: person; Liz = Elizabeth: person"; the latter has two names
+    if names := _as_words(fact.get("names"), "; "):  # "Liz = Elizabeth: person" has two names
         fact.setdefault("entities", entities := [])
-        for said in filter(str.strip, names.split(";")):
-            called, _, kind = said.rpartition(":") if ":" in said else (said, "", "other")
-            name, *others = (one.strip() for one in called.split("="))
+        for called, kind, bare in _ENTITY.findall(names):
+            name, *others = (one.strip() for one in (called or bare).lstrip(",").split("="))
             entities.append({"name": name, "type": kind.strip() or "other", "aliases": [*filter(None, others)]})
     return fact
 

@@ -23,8 +23,13 @@ def build_openai_chat_model(settings: StreamsSettings, watch: ModelWatch | None 
         )
 
 
-def build_embedder(settings: StreamsSettings, watch: ModelWatch | None = None) -> Embedder:
-    """The model that embeds; a client must embed its queries with the same one. Raises `ProviderConfigurationError`."""
+def build_embedder(
+    settings: StreamsSettings, watch: ModelWatch | None = None, *, stored: int | None = None
+) -> Embedder:
+    """The model that embeds; a client must embed its queries with the same one. Raises `ProviderConfigurationError`.
+
+    Vectors of another size than `stored` are waited out.
+    """
     if (settings.embedding_provider or settings.provider) == "offline":
         with needs_extra("offline"):
             from mnemolog.streams.llm.minilm_embedder import MiniLmEmbedder
@@ -37,6 +42,7 @@ def build_embedder(settings: StreamsSettings, watch: ModelWatch | None = None) -
             endpoint_of(settings, watch or ModelWatch(), embeds=True),
             settings.embedding_model,
             dimensions=settings.embedding_dimensions,
+            stored=stored,
             left_out=settings.leave_out,
         )
 

@@ -78,6 +78,7 @@ _OF_SERVER: Final = frozenset({"connection", "timeout", "not_json", "unexpected_
 """Failures, besides statuses, with which a fallback is asked."""
 AWAY_SECONDS: Final = 60.0
 """So long an endpoint that failed is asked after its fallbacks, unless it says how long."""
+_SHORTEST_KEY: Final = 8  # characters; of a shorter one the ends are common words
 _MAX_DETAIL: Final = 300  # characters of a server's message that are kept
 _ERROR_STATUSES: Final = range(400, 600)
 _UNKNOWN_STATUS: Final = 500
@@ -150,6 +151,13 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
 
 
+def without_key(words: str, key: str) -> str:
+    """Words of a server without those in which it quotes the key, or its beginning or end as OpenAI does."""
+    if len(key) < _SHORTEST_KEY:
+        return words
+    return re.sub(rf"\S*(?:{re.escape(key[:4])}|{re.escape(key[-4:])})\S*", "(key)", words)
+
+
 class Server:
     """An endpoint, and what is known of it: the parameters that it refuses, and why and until when it is avoided."""
 
@@ -195,6 +203,7 @@ class Server:
                 outcome = _unusable_reply("connection", f"{error.__cause__ or error}")
             if not isinstance(outcome, CallFailure):
                 return outcome
+            outcome = replace(outcome, detail=without_key(outcome.detail, self.client.api_key))
             metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
             on_failure(f"{purpose} {model}: {outcome.code}" + (f", {outcome.detail}" if outcome.detail else ""))
             if outcome.refuses not in sent:
@@ -209,8 +218,9 @@ class Server:
 class Servers:
     """An endpoint and its fallbacks, in the order in which they are asked.
 
-    One that fails is asked after the others for `AWAY_SECONDS`, or as long as it says. `problems` has, under `name`,
-    which fallback answers, and why.
+    One that fails is asked after the others for `AWAY_SECONDS`, or as long as it says; one that refuses a request
+    (`_REFUSED_STATUSES`) stays where it is, as it may take the next one. `problems` has, under `name`, which fallback
+    answers, and why.
     """
 
     def __init__(self, endpoint: Endpoint, *, name: str, left_out: Collection[Parameter]) -> None:
@@ -221,7 +231,7 @@ class Servers:
     async def ask(self, attempt: Callable[[Server], Awaitable[R | CallFailure]]) -> R | CallFailure:
         """The outcome of the first server that does not fail; where all fail, of the first one.
 
-        A request that a server refuses goes to no other; and after one that took the whole time the caller asks again.
+        What a model refuses to say goes to no other; and after a server that took the whole time the caller asks again.
         """
         now, first = asyncio.get_running_loop().time, self._all[0]
         failures: dict[Server, CallFailure] = {}
@@ -236,14 +246,15 @@ class Servers:
                         _log.warning("fallback_in_use", model=self._name, fallback=server.endpoint.name)
                     self._problems[self._name] = f"{server.endpoint.name} answers, as {first.failure.advice}"
                 return outcome
-            # Another server may well answer where this one is away, out of quota, or refuses the key.
-            is_of_server = outcome.code in _OF_SERVER or outcome.code.startswith("http_")
-            if outcome.kind != "unavailable" or not is_of_server:
+            # Another server may well answer where this one is away or refuses the key, the model's name or a long text.
+            if outcome.code not in _OF_SERVER and not outcome.code.startswith("http_"):
                 return outcome
-            failures[server] = outcome
-            server.failure, server.away_until = outcome, now() + (outcome.retry_after or AWAY_SECONDS)
+            server.failure = failures[server] = outcome
+            if outcome.kind == "unavailable":
+                server.away_until = now() + (outcome.retry_after or AWAY_SECONDS)
             if outcome.code == "timeout":
                 break
+        self._problems.pop(self._name, None)
         return next(failures[server] for server in self._all if server in failures)
 
     async def close(self) -> None:
@@ -493,7 +504,7 @@ class OpenAiEmbedder:
     """Embeds texts, by their first `MAX_CHARACTERS` characters; the vectors have length 1.
 
     Where the server says that a text is too long for its model, texts are embedded by a shorter beginning from then on.
-    Without `dimensions` the first reply says how many there are, and later replies have to agree.
+    Vectors have to agree with the `stored` ones in size; else `dimensions` or the first reply says how many there are.
     Raises `ProviderConfigurationError` where there is no key for OpenAI.
     """
 
@@ -503,14 +514,16 @@ class OpenAiEmbedder:
         model: str,
         *,
         dimensions: int | None = None,
+        stored: int | None = None,
         left_out: Collection[Parameter] = (),
     ) -> None:
         self.model = model
         self._form: dict[Parameter, Any] = {"encoding_format": "base64"}
         if dimensions is not None:
             self._form["dimensions"] = dimensions
-        self._dimensions = dimensions
+        self._dimensions = stored or dimensions
         self._max_characters = MAX_CHARACTERS
+        self._problems = endpoint.problems
         self._servers = Servers(endpoint, name=f"embed {model}", left_out=left_out)
         self._compares = bool(endpoint.fallbacks)
         self._likeness: dict[str | None, Vector] = {}
@@ -583,6 +596,8 @@ class OpenAiEmbedder:
                 if limit < self._max_characters:
                     self._max_characters = limit
                     _log.warning("texts_embedded_by_their_beginning", model=self.model, characters=limit)
+                    said = f"of each text the first {limit} characters are embedded: the model takes no more"
+                    self._problems[f"embed {self.model} (length)"] = said
                 return outcome
             longest = max(map(len, cut))
             if not outcome.is_too_long or longest <= _FEWEST_CHARACTERS:
@@ -613,8 +628,7 @@ def embeddings_of(
     expected = dimensions or len(rows[0])
     if any(len(row) != expected for row in rows):
         sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
-        advice = "set MNEMOLOG_EMBEDDING_DIMENSIONS to what the model gives"
-        return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected: {advice}")
+        return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected")
     vectors = tuple(Vector.from_values(model, row) for row in rows)
     return ports.Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
 

@@ -100,6 +100,8 @@ class QuestionVariants:
             return known
         instructions = _VARIANTS_INSTRUCTIONS.format(count=count)
         reply = await _reply(self._chat, VariantsReply, "variants", instructions, f"question: {asked}")
+        if not reply.wordings:
+            raise UnusableReplyError("no wording")
         distinct = {wording.casefold(): wording for wording in map(one_line, reversed(reply.wordings))}
         distinct.pop(asked.casefold(), None)
         self._kept[asked, count] = found = tuple(reversed(distinct.values()))[:count]

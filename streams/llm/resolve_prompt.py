@@ -207,7 +207,20 @@ def label_list(labels: Iterable[int]) -> str:
 PROMPT_VERSION: Final = "resolve-7"
 ANSWERS: Final = ("same", "detail", "ended", "mistake", "both")
 """What a new fact may mean for a known one."""
-_PAIR: Final = re.compile(r'"([NMnm]\d+)(?:\W*([Kk]\d+))?"')
+_ANSWER: Final = f"(?P<answer>{'|'.join(ANSWERS)})"
+_TOKENS: Final = tuple(
+    re.compile(rf"(?<![A-Za-z])(?P<kind>[NK])(?P<number>\d+)|{answer}", re.IGNORECASE)
+    for answer in (
+        rf"""["'`*“]{_ANSWER}[.!]?["'`*”](?!\s*:\s*(?:false|0|no)\b)(?=(?P<opens>\s*:[\s"'\[{{]*[NK]\d)?)""",
+        rf"""(?P<opens>)(?P<mark>^|[:|=>→*"'-]\s?)?\b{_ANSWER}\b(?(mark)|(?=\s*(?:[^\w\s]|\Z)|[ \t]*\n))""",
+    )
+)
+"""Labels and answers in a reply: answers in quotation marks, and words that stand alone, or begin or end something."""
+_NAME_ANSWER: Final = re.compile(
+    r"(?<![A-Za-z])M(\d+)[\"'`*|\s]*[:=|]?(?:\s*\{\s*\"\w+\"\s*:)?[\"'`*\s]*"
+    r"(?:E?(\d{1,99})|null|none|unknown|n/a|nobody|neither)(?!\w|\.\d)",
+    re.IGNORECASE,
+)
 _NOW: Final = frozenset(
     {"now", "again", "jetzt", "wieder", "nun", "ahora", "ya", "maintenant", "désormais", "agora", "ora", "adesso"}
     | {"started", "moved", "switched", "joined", "became"}
@@ -328,18 +341,21 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ask.ParsedReply[t
     if not subject.conflicts:
         return ask.ParsedReply(value=())
     decided: dict[int, ParsedDecision] = {}
-    if answers := read_answers(text, pairs_of(subject)):
-        said: dict[int, dict[int, str]] = {}
-        for pair, (number, label) in pairs_of(subject).items():
-            if (answer := ask.as_slot(answers.get(pair))) in ANSWERS:
-                said.setdefault(number, {})[label] = str(answer)
-        asked = [conflict for conflict in subject.conflicts if conflict.number in said]
-        decided = {one.number: _decision_of(one, said[one.number], subject) for one in asked}
-    else:
+    pairs = pairs_of(subject)
+    if '"verdict"' in text:
         reply = ask.read_reply(_Decisions, text, ask.ReadingContext(subject.said_at.tzinfo or UTC))
         if isinstance(reply, tuple):
             return ask.ParsedReply(complaints=reply)
         decided = {one.number: one for one in reply.decisions}
+    elif answers := read_answers(text, pairs):
+        said: dict[int, dict[int, str]] = {}
+        for pair, answer in answers.items():
+            number, label = pairs[pair]
+            said.setdefault(number, {})[label] = answer
+        asked = [conflict for conflict in subject.conflicts if conflict.number in said]
+        decided = {one.number: _decision_of(one, said[one.number], subject) for one in asked}
+    else:
+        return ask.ParsedReply(complaints=(ask.fault_of(text, next(iter(pairs), "N1 K1")),))
     faults: list[str] = []
     for conflict in subject.conflicts:
         own, decision = [label for label, _ in conflict.candidates], decided.get(conflict.number)
@@ -435,11 +451,28 @@ def _contradictions(
                 yield decision.number
 
 
-def read_answers(text: str, asked: Collection[str]) -> dict[str, Any]:
-    """The answers of a reply by what was `asked`, such as "N1 K1"; none of a reply in another form."""
-    said = _PAIR.sub(lambda name: " ".join(filter(None, name.groups())).upper().join('""'), text)
-    found = next((one for name in asked if isinstance(one := ask.find_object(said, name, is_list=False), dict)), {})
-    return {name: value for name, value in found.items() if name in asked and isinstance(value, str | int)}
+def read_answers(text: str, asked: Collection[str]) -> dict[str, str]:
+    """The answers of a reply by what was `asked`, such as "N1 K1": in JSON of any form, in lines or in a table.
+
+    An answer is about the labels before it, as far as they and what was asked leave one pair; as the name of a list it
+    is about the pairs within. The answer about a name is a number, 0 also where a word says that it is nobody.
+    """
+    said = ask.spoken(text) or text
+    found = {f"M{number}": entity or "0" for number, entity in _NAME_ANSWER.findall(said)}
+    for is_quoted, tokens in zip((True, False), _TOKENS, strict=True):
+        new = known = listed = ""
+        for token in tokens.finditer(said):
+            kind, number, answer = token["kind"], token["number"], (token["answer"] or listed).lower()
+            if kind:
+                new, known = (number, known) if kind in "Nn" else (new, number)
+            if token["opens"]:
+                new, known, listed = "", "", answer
+            elif answer and (not kind or (new and known)):
+                about = [one for one in asked if re.fullmatch(f"N{new or '[0-9]+'} K{known or '[0-9]+'}", one)]
+                if len(about) == 1 and (about[0] not in found or (is_quoted and new and known)):
+                    found[about[0]] = answer
+                known, listed = "", listed if kind else ""
+    return {name: value for name, value in found.items() if name in asked}
 
 
 def _each_settled(decided: Mapping[int, ParsedDecision], subject: NumberedConflicts) -> Iterator[ParsedDecision]:

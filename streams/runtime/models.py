@@ -1,14 +1,16 @@
 """The chat model and the embedder of one process; each is built when the first stage needs it."""
 
+import asyncio
 from functools import cached_property
 from importlib import import_module
+from typing import Final
 
 from mnemolog.common.logs import get_logger
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.calls import CallFailure
 from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model, needs_extra
-from mnemolog.streams.llm.ports import ChatModel, ModelWatch, ReplyStore
+from mnemolog.streams.llm.ports import ChatModel, Embedder, ModelWatch, ProviderConfigurationError, ReplyStore
 from mnemolog.streams.settings import StreamsSettings
 
 log = get_logger(__name__)
@@ -17,10 +19,19 @@ log = get_logger(__name__)
 class StageModels:
     """The chat model and the embedder, each behind the store of its replies.
 
-    Building either may raise `ProviderConfigurationError`.
+    `stored` are the model and the dimensions of the vectors of stored facts. Building either model may raise
+    `ProviderConfigurationError`: the embedder also where it is another model than that.
     """
 
-    def __init__(self, settings: StreamsSettings, replies: ReplyStore, watch: ModelWatch | None = None) -> None:
+    def __init__(
+        self,
+        settings: StreamsSettings,
+        replies: ReplyStore,
+        watch: ModelWatch | None = None,
+        *,
+        stored: tuple[str, int] | None = None,
+    ) -> None:
+        self._stored = stored
         self._settings = settings
         self._replies = replies
         self._watch = watch
@@ -49,8 +60,14 @@ class StageModels:
     @cached_property
     def embedder(self) -> CachedEmbedder:
         settings = self._settings
+        embedder = build_embedder(settings, self._watch, stored=self._stored and self._stored[1])
+        if self._stored and self._stored[0] != embedder.model:
+            raise ProviderConfigurationError(
+                f"facts have vectors of {self._stored[0]}, which cannot be compared with those of {embedder.model}: "
+                "set MNEMOLOG_EMBEDDING_MODEL and MNEMOLOG_EMBEDDING_PROVIDER as before, or begin with empty tables"
+            )
         return CachedEmbedder(
-            build_embedder(settings, self._watch),
+            embedder,
             self._replies,
             max_texts=settings.embedding_batch,
             max_wait=settings.embedding_linger,
@@ -82,18 +99,37 @@ def preload_models(settings: StreamsSettings) -> None:
         load_model()
 
 
+PROBE_SECONDS: Final = 10.0
+"""So long a server that does not answer delays a start."""
+
+
 async def warn_of_failing_models(settings: StreamsSettings) -> None:
-    """Ask each model of a server once, and log a warning with what to do for one that fails."""
+    """Ask each model of each server once, all at once, and log a warning with what to do for one that fails."""
     if "openai" not in (settings.provider, settings.embedding_provider):
         return
     from mnemolog.streams.llm.openai_models import OpenAiChatModel, OpenAiEmbedder  # noqa: PLC0415 -- loads its package
 
-    for model in (build_chat_model(settings), build_embedder(settings)):
+    short = {name: min(getattr(settings, name), PROBE_SECONDS) for name in ("llm_timeout", "embedding_timeout")}
+    alone = settings.model_copy(update=short | {"fallbacks": ()})
+    servers = [(alone, {settings.chat_model, settings.resolve_model or settings.chat_model}, True)]
+    for one in settings.fallbacks:
+        there = alone.model_copy(update={"base_url": one.base_url, "api_key": one.api_key})
+        servers.append((there, {one.chat_model} if one.chat_model else servers[0][1], one.embeds))
+
+    async def ask(model: ChatModel | Embedder, server: str | None) -> None:
         if isinstance(model, OpenAiChatModel | OpenAiEmbedder):
             outcome = await model.probe()
             if isinstance(outcome, CallFailure):
-                log.warning("model_fails", model=model.model, problem=outcome.advice)
+                log.warning("model_fails", model=model.model, server=server, problem=outcome.advice)
         await model.close()
+
+    async with asyncio.TaskGroup() as probes:
+        for given, names, embeds in servers:
+            models: list[ChatModel | Embedder] = [
+                build_chat_model(given.model_copy(update={"chat_model": name})) for name in sorted(names)
+            ]
+            for model in [*models, *([build_embedder(given)] if embeds else [])]:
+                probes.create_task(ask(model, given.base_url))
 
 
 def build_chat_model(settings: StreamsSettings, watch: ModelWatch | None = None) -> ChatModel:

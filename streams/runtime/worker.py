@@ -187,9 +187,11 @@ async def _shared_resources(
     settings: StreamsSettings, pool: Pool, matching: Pool, health: Health
 ) -> AsyncIterator[SharedResources]:
     projector = Projector(pool)
-    models = StageModels(settings, ReplyStore(pool), ModelWatch(problems=health.failing))
+    journal = Journal(pool)
+    watch, stored = ModelWatch(problems=health.failing), await journal.stored_vectors()
+    models = StageModels(settings, ReplyStore(pool), watch, stored=stored)
     shared = SharedResources(
-        journal=Journal(pool),
+        journal=journal,
         stages=DecisionStages(pool, models, settings, clock=utc_now, matching=matching),
         projector=projector,
         models=models,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import psutil
@@ -93,6 +94,10 @@ def test_other_commands_find_up(home: Home, up: RunningUp) -> None:
     assert home.servers()["pid"] == up.command.process.pid
     with urlopen(f"{home.servers()['metrics_url']}/metrics") as metrics:  # noqa: S310 - our own address
         assert b"mnemolog_" in metrics.read()
+    assert f"  HTTP      {home.servers()['http_url']}/v1" in up.printed
+    with urlopen(f"{home.servers()['http_url']}/health/ready") as ready:  # noqa: S310 - our own address
+        assert ready.status == 200
+    assert not any(urlsplit(home.servers()["postgres"]).password in line for line in up.printed)
     assert {topic["partitions"] for topic in home.shell.json("topics", "--create")} == {PARTITIONS}
 
 

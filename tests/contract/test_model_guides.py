@@ -14,8 +14,10 @@ from tests.support.paths import ROOT
 from tests.support.servers.openai_server import OpenAiServer
 
 PAGE = (ROOT / "docs/how-to/language-model.md").read_text().split("## Name a model")[1]
-GUIDES = dict(re.findall(r"^(OpenAI|Ollama|llama\.cpp)[^\n]*\n\n```bash\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
-LONGEST = 5  # lines
+GUIDES = dict(
+    re.findall(r"^(OpenAI|Ollama|llama\.cpp|Azure)[^\n]*\n\n```bash\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
+)
+LONGEST = 6  # lines
 
 
 def variables_of(guide: str) -> dict[str, str]:
@@ -24,7 +26,12 @@ def variables_of(guide: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("guide", "address"),
-    [("OpenAI", None), ("Ollama", "http://localhost:11434/v1"), ("llama.cpp", "http://localhost:8080/v1")],
+    [
+        ("OpenAI", None),
+        ("Ollama", "http://localhost:11434/v1"),
+        ("llama.cpp", "http://localhost:8080/v1"),
+        ("Azure", "https://NAME.openai.azure.com/openai/v1"),
+    ],
 )
 async def test_a_guide_s_variables_lead_to_facts_and_vectors(
     guide: str, address: str | None, monkeypatch: pytest.MonkeyPatch

@@ -88,7 +88,7 @@ def model_page() -> str:
         "model": talk.model,
         "machine": talk.machine,
         "conflicts": conflict_table(recorded),
-        "families": family_table(every),
+        "families": family_table(recorded),
         "dialogues": dialogue_table(every),
         "search": search_table(every, mem0),
         "mem0_cases": len(mem0),
@@ -138,15 +138,13 @@ def conflict_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]]) ->
     return table(HEAD, rows)
 
 
-def family_table(every: Sequence[Outcome]) -> str:
-    """Both splits together, by family."""
-    scored = _scored(every)
+def family_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]]) -> str:
+    """By family and split."""
     rows = []
     for family in conflicts.FAMILIES:
-        ids = {one.case.id for one in scored if one.case.family == family}
-        some = [one for one in scored if one.case.id in ids]
-        if some:
-            rows.append(_row(family, some, [one for one in every if one.id in ids]))
+        for split, outcomes in recorded.items():
+            if some := [one for one in _scored(outcomes.values()) if one.case.family == family]:
+                rows.append(_row(f"{family}, {split}", some, [outcomes[one.case.id] for one in some]))
     return table(HEAD, rows)
 
 

@@ -104,3 +104,20 @@ CREATE TABLE worker_problems (
 );
 COMMENT ON TABLE worker_problems IS
 'What fails in a worker at the moment, by part: a worker writes it every few seconds, for whoever waits for a turn.';
+
+-- Who may use the HTTP server.
+
+CREATE TABLE api_keys (
+    key_id text PRIMARY KEY,
+    name text NOT NULL,
+    tenant text NOT NULL,
+    users text NOT NULL,
+    rights text [] NOT NULL,
+    digest bytea NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz,
+    revoked_at timestamptz
+);
+COMMENT ON TABLE api_keys IS
+'A key of the HTTP server: what it may, for which users (an id, the beginning of ids with *, or *), until when, and the '
+'SHA-256 of its text, which is not stored.';

@@ -17,7 +17,7 @@ from mnemolog.streams.llm.ports import ProviderConfigurationError
 from mnemolog.streams.settings import StreamsSettings
 
 PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
-IMPORT_NAMES = {"faust_streaming": "faust"}
+IMPORT_NAMES = {"faust_streaming": "faust", "pyjwt": "jwt"}
 
 
 def import_names(requirements: list[str]) -> set[str]:

@@ -11,14 +11,15 @@ from typing import Any
 
 import mnemolog.client.metrics
 import mnemolog.projections.metrics
+import mnemolog.server.metrics
 import mnemolog.streams.metrics
 from scripts import generate
 from tests.support.paths import ROOT
 
 KNOWN_LABELS = {
     "by", "direction", "error", "event", "figures", "found_by", "how", "model", "operation", "outcome", "partition",
-    "phase", "pool", "possible_twin", "prompt_version", "purpose", "rank", "reason", "result", "settlement", "stage",
-    "step", "topic", "type",
+    "phase", "pool", "possible_twin", "prompt_version", "purpose", "rank", "reason", "result", "route", "settlement",
+    "stage", "status", "step", "topic", "type",
 }  # fmt: skip
 # Written so that this file does not hold what it looks for.
 REGISTRIES = re.compile(r"python[h]osted\.org|py[p]i\.org|maven\.(org|apache)|npm[j]s\.|deb\.debian\.")
@@ -136,7 +137,10 @@ def test_each_file_of_the_schema_says_what_it_is_for() -> None:
 
 
 def test_no_metric_has_a_label_for_a_person_or_a_record() -> None:
-    catalogues = (module.metrics.CATALOGUE for module in (mnemolog.client, mnemolog.streams, mnemolog.projections))
+    catalogues = (
+        module.metrics.CATALOGUE
+        for module in (mnemolog.client, mnemolog.server, mnemolog.streams, mnemolog.projections)
+    )
     assert {label for catalogue in catalogues for metric in catalogue for label in metric.labels} <= KNOWN_LABELS
 
 

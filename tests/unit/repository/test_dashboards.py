@@ -10,13 +10,16 @@ import pytest
 
 import mnemolog.client.metrics
 import mnemolog.projections.metrics
+import mnemolog.server.metrics
 import mnemolog.streams.metrics
 from scripts.dashboard import COLUMNS, DATASOURCE
 from tests.support.deployment_files import read_yaml
 from tests.support.paths import ROOT
 
 DASHBOARDS = sorted((ROOT / "grafana/dashboards").glob("*.json"))
-CATALOGUES = (module.metrics.CATALOGUE for module in (mnemolog.client, mnemolog.streams, mnemolog.projections))
+CATALOGUES = (
+    module.metrics.CATALOGUE for module in (mnemolog.client, mnemolog.server, mnemolog.streams, mnemolog.projections)
+)
 METRICS = {metric.name: metric for catalogue in CATALOGUES for metric in catalogue}
 NAME = re.compile(r"\bmnemolog_\w+")
 SUFFIXES = ("_bucket", "_sum", "_count")

@@ -101,13 +101,57 @@ async def test_a_server_that_hangs_costs_one_timeout(servers: tuple[OpenAiServer
     await chat.close()
 
 
-async def test_what_a_server_refuses_goes_to_no_other(servers: tuple[OpenAiServer, OpenAiServer]) -> None:
+POISON = extraction_prompt(extraction(user("I drink poison.")))
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_what_a_server_refuses_another_may_take_and_the_first_is_asked_next(
+    servers: tuple[OpenAiServer, OpenAiServer], status: int
+) -> None:
+    first, second = servers
+    asked = endpoint(first, second)
+    chat = OpenAiChatModel(asked, "large")
+    first.fail(mode="status", status=status, times=None, containing="poison")
+    assert (await chat.complete(POISON)).endpoint == "other"
+    assert f"http_{status}" in asked.problems["chat large (fallback)"]
+    assert (await chat.complete(PROMPT)).endpoint is None
+    assert not asked.problems
+    second.fail(mode="status", status=status, times=None, containing="poison")
+    with pytest.raises(PromptRefusedError, match=f"http_{status}"):
+        await chat.complete(POISON)
+    assert not asked.problems
+    await chat.close()
+
+
+async def test_what_a_model_refuses_to_say_goes_to_no_other(servers: tuple[OpenAiServer, OpenAiServer]) -> None:
     first, second = servers
     chat = OpenAiChatModel(endpoint(first, second), "large")
-    first.fail(mode="status", status=400, times=None, containing="poison")
-    with pytest.raises(PromptRefusedError, match="http_400"):
-        await chat.complete(extraction_prompt(extraction(user("I drink poison."))))
+    first.fail(mode="refusal", times=None, containing="poison")
+    with pytest.raises(PromptRefusedError, match="model_refusal"):
+        await chat.complete(POISON)
     assert not second.requests["chat"]
+    await chat.close()
+
+
+async def test_what_is_shown_is_why_calls_fail_now(servers: tuple[OpenAiServer, OpenAiServer]) -> None:
+    first, second = servers
+    asked = endpoint(first, second)
+    chat = OpenAiChatModel(asked, "large")
+    first.fail(mode="status", status=429, times=None)
+    await chat.complete(PROMPT)
+    assert [*asked.problems] == ["chat large (fallback)"]
+    second.fail(mode="status", status=429, times=None)
+    waiting = asyncio.create_task(chat.complete(PROMPT))
+    await eventually(lambda: [*asked.problems] == ["extract large"])
+    assert "quota" in asked.problems["extract large"]
+    for server in servers:
+        server.failures.clear()
+        server.fail(mode="cut", times=None)
+    await eventually(lambda: "no server answers" in asked.problems["extract large"])
+    for server in servers:
+        server.failures.clear()
+    await asyncio.wait_for(waiting, 10)
+    assert not asked.problems
     await chat.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from mnemolog.streams.llm.openai_models import MAX_CHARACTERS, MAX_TEXTS, Endpoi
 from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError
 from mnemolog.streams.metrics import MODEL_ERRORS
 from tests.support.builders.prompts import extraction, user
+from tests.support.polling import eventually
 from tests.support.servers.openai_server import OpenAiServer
 
 PACE = RetrySettings(initial_delay=0.005, max_delay=0.02, failures_to_pause=4)
@@ -207,11 +209,26 @@ async def test_a_text_that_is_too_long_for_its_model_is_embedded_by_a_shorter_be
     server: OpenAiServer, status: int
 ) -> None:
     server.habits.most_characters, server.habits.too_long_status = 1800, status
-    embedder = OpenAiEmbedder(endpoint(server), "test-embedding")
+    asked = endpoint(server)
+    embedder = OpenAiEmbedder(asked, "test-embedding")
     for _ in range(2):
         assert len((await embedder.embed(["x" * 2920, "short"])).vectors) == 2
+    said = "of each text the first 1460 characters are embedded: the model takes no more"
+    assert asked.problems == {"embed test-embedding (length)": said}
     await embedder.close()
     assert [[len(text) for text in body["input"]] for body in server.bodies] == [[2920, 5], [1460, 5], [1460, 5]]
+
+
+async def test_vectors_of_another_size_than_stored_ones_are_never_taken(server: OpenAiServer) -> None:
+    asked = endpoint(server)
+    embedder = OpenAiEmbedder(asked, "test-embedding", stored=8)
+    waiting = asyncio.create_task(embedder.embed(["a"]))
+    await eventually(lambda: "embed test-embedding" in asked.problems)
+    said = asked.problems["embed test-embedding"]
+    assert "correct MNEMOLOG_EMBEDDING_MODEL or MNEMOLOG_EMBEDDING_DIMENSIONS" in said
+    assert "1536 dimensions where 8 were expected" in said
+    waiting.cancel()
+    await embedder.close()
 
 
 async def test_texts_are_split_into_requests_that_servers_take(server: OpenAiServer) -> None:

@@ -103,7 +103,7 @@ async def test_a_worker_shows_what_waits_for_stages_that_nobody_runs(
             assert sample("mnemolog_figures_last_success_timestamp_seconds", {"figures": figures})
 
 
-async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsSettings, database: str) -> None:
+async def test_health_and_metrics_name_no_user_and_another_embedding_model_is_refused(settings: StreamsSettings, database: str) -> None:
     before = stage_counts()
     async with running_worker(settings) as report:
         await publish_records(settings, user_turn("t1", "I live in Zanzibar.", user="somebody"))
@@ -119,6 +119,9 @@ async def test_health_and_metrics_are_served_and_name_no_user(settings: StreamsS
     assert re.search(r'mnemolog_events_projected_total\{[^}]*event="fact_added"', shown)
     for private in ("somebody", "Zanzibar", "t1"):
         assert f'"{private}"' not in shown
+    other = {"embedding_provider": "openai", "base_url": "http://127.0.0.1:9/v1", "embedding_model": "e"}
+    with pytest.raises(ProviderConfigurationError, match="facts have vectors of all-MiniLM"):
+        await run_worker(settings.model_copy(update=other), ALL_STAGES, asyncio.Event())
 
 
 def fetch(url: str) -> bytes:

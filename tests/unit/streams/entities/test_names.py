@@ -2,12 +2,15 @@
 
 # ruff: noqa: RUF001 -- names of many languages
 
+import re
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemolog.schemas.entities import MAX_NAME
-from mnemolog.streams.entities.names import TIE_TYPES, name_key, read_name
+from mnemolog.streams.entities.names import ANY_TIE, TIE_TYPES, described_name, name_key, read_name
 
 
 @pytest.mark.parametrize(
@@ -124,3 +127,36 @@ def test_every_tie_is_of_a_person_an_animal_or_a_group() -> None:
 @pytest.mark.timeout(5)
 def test_a_hostile_name_is_read_in_no_time(text: str) -> None:
     read_name(text[:200])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I met my colleague Ana", "my colleague Ana"),
+        ("Tom\u2019s sister Ana is here", "Tom's sister Ana"),
+        ("Ana from work called", "Ana from work"),
+        ("a girl called Ana", "a girl called Ana"),
+        ("Ana, my colleague, left", "my colleague Ana"),
+        ("Ana's here", None),
+        ("Anabel, my colleague, left", None),
+        ("Little ana", None),
+    ],
+)
+def test_a_name_is_described_by_the_words_around_it(text: str, expected: str | None) -> None:
+    assert described_name("Ana", "Hello.", text) == expected
+
+
+def test_a_new_name_compiles_no_pattern_of_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each speaker has another name: a pattern of all ties for each took three quarters of a worker's time."""
+    compiled: list[str] = []
+    compile_pattern = re._compiler.compile  # type: ignore[attr-defined] # the one place that all functions of re use
+
+    def note(pattern: str, *flags: int) -> re.Pattern[str]:
+        compiled.append(pattern)
+        return cast("re.Pattern[str]", compile_pattern(pattern, *flags))
+
+    monkeypatch.setattr(re._compiler, "compile", note)  # type: ignore[attr-defined] # as above
+    for name in ("Zorana", "Quill Ferro"):
+        assert described_name(name, f"my colleague {name} is here") == f"my colleague {name}"
+    assert compiled
+    assert not any(ANY_TIE in pattern for pattern in compiled)

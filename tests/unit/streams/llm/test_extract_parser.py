@@ -182,7 +182,7 @@ def test_a_fact_without_its_words_is_lost_alone(fields: dict[str, Any], complain
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "I found no facts.", "[]", "null", "{", "{}", "[[[[", facts_reply(extracted_json())[:-40]),
+        *("", "{", "[[[[", facts_reply(extracted_json())[:-40]),
         *('{"facts": 3}', '{"facts": [3, null, "x", {}]}', '{"facts": [{"text": 3}]}'),
         '{"type": "object", "properties": {"facts": {"type": "array"}}}',
     ],
@@ -291,7 +291,7 @@ def test_the_complete_facts_of_a_reply_that_was_cut_off_are_taken(share: float, 
 
 def test_an_answer_without_words_is_named_so_and_complaints_are_bounded() -> None:
     assert parse_extraction("<think>Hm.</think>\n", SUBJECT).complaints == ("the answer is empty",)
-    assert len(parse_extraction(facts_reply(*[{}] * 50), SUBJECT).complaints) == MAX_COMPLAINTS
+    assert len(parse_extraction(facts_reply(*[{"key": "x"}] * 50), SUBJECT).complaints) == MAX_COMPLAINTS
 
 
 @pytest.mark.parametrize(

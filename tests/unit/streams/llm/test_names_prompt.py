@@ -128,7 +128,7 @@ def test_a_prompt_with_names_has_its_own_version_and_rules(subject: NumberedConf
 
 @pytest.mark.parametrize(("number", "expected"), [(1, HILL.entity_id), (2, STONE.entity_id), (0, None)])
 def test_an_answer_is_the_number_of_an_entity_or_zero(number: int, expected: UUID | None) -> None:
-    for answer in (number, str(number)):
+    for answer in (number, str(number), f"E{number}", {"entity": number}, *([None, "nobody"] if not number else [])):
         found = parsed(ALONE, {1: answer})
         assert (meant(found), found.complaints, found.value.names[0].reason) == ([expected], (), "answered")
 
@@ -150,7 +150,7 @@ def test_a_faulty_answer_finds_nobody_and_leaves_a_note(names: Mapping[int, Any]
     assert meant(found) == [None]
 
 
-@pytest.mark.parametrize("answer", [1.5, None, [1, 2], {"entity": 1}], ids=str)
+@pytest.mark.parametrize("answer", [1.5, True, [1, 2], "Tom"], ids=str)
 def test_without_any_answer_names_alone_are_asked_about_again(answer: Any) -> None:
     found = parsed(ALONE, {1: answer})
     assert (found.value, found.complaints) == (None, ("M1 has no answer",))

@@ -1,6 +1,7 @@
 """Where a server is asked, and what is read of its replies."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -17,8 +18,9 @@ from mnemolog.streams.llm.openai_models import (
     tokens_of,
 )
 from mnemolog.streams.llm.ports import ProviderConfigurationError, Reply
-from mnemolog.streams.runtime.models import warn_of_failing_models
-from mnemolog.streams.settings import StreamsSettings
+from mnemolog.streams.runtime import models
+from mnemolog.streams.settings import Fallback, StreamsSettings
+from tests.simulation.servers.models import StoredReplies
 from tests.support.servers.openai_server import OpenAiServer
 
 
@@ -83,12 +85,59 @@ def test_a_missing_key_is_said_at_start_and_a_key_is_never_shown(monkeypatch: py
     assert "secret" not in repr(Endpoint(api_key="secret"))
 
 
-async def test_a_start_warns_of_a_model_that_fails() -> None:
+async def test_a_start_warns_of_each_model_and_server_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "PROBE_SECONDS", 0.5)
+    with OpenAiServer() as server, OpenAiServer() as other, OpenAiServer() as small, capture_logs() as logs:
+        fallbacks = (Fallback(base_url=other.base_url, embeds=True), Fallback(base_url=small.base_url, chat_model="s"))
+        hanging, refusing = server.base_url, other.base_url
+        settings = StreamsSettings(
+            provider="openai",
+            base_url=hanging,
+            api_key=SecretStr("k"),
+            chat_model="c",
+            resolve_model="r",
+            embedding_model="e",
+            fallbacks=fallbacks,
+        )
+        await models.warn_of_failing_models(settings)
+        expected = [{"chat": 2, "embeddings": 1}, {"chat": 2, "embeddings": 1}, {"chat": 1}]
+        assert ([dict(one.requests) for one in (server, other, small)], logs) == (expected, [])
+        server.fail(mode="hang", times=None)
+        other.fail(mode="status", status=401, times=None, path="chat", containing='"r"')
+        began = time.monotonic()
+        await models.warn_of_failing_models(settings)
+        assert time.monotonic() - began < 5
+    failed = {(one["model"], one["server"]) for one in logs if one["event"] == "model_fails"}
+    assert failed == {(name, hanging) for name in "cre"} | {("r", refusing)}
+    assert {"no reply within 0.5 s" in one["problem"] for one in logs if one.get("server") == hanging} == {True}
+
+
+KEY = "sk-proj-abcdefghijklmnop1234"
+
+
+@pytest.mark.parametrize(
+    "quoted", [KEY, f"'{KEY}'", f"{KEY[:8]}********{KEY[-4:]}", f"Bearer {KEY},", f"...{KEY[-4:]}"]
+)
+async def test_no_key_that_a_server_quotes_is_shown_or_logged(quoted: str) -> None:
+    said: list[str] = []
     with OpenAiServer() as server, capture_logs() as logs:
-        settings = StreamsSettings(provider="openai", base_url=server.base_url, api_key=SecretStr("k"))
-        await warn_of_failing_models(settings)
-        assert (dict(server.requests), logs) == ({"chat": 1, "embeddings": 1}, [])
-        server.fail(mode="status", status=401, times=None, path="chat")
-        await warn_of_failing_models(settings)
-    assert [(one["event"], one["model"]) for one in logs] == [("model_fails", "gpt-4.1-mini")]
-    assert "correct MNEMOLOG_API_KEY" in logs[0]["problem"]
+        body = {"error": {"message": f"Incorrect API key provided: {quoted}. Ask temperature."}}
+        server.fail(mode="as_is", times=1, status=400, body=body)
+        asked = Endpoint(base_url=server.base_url, api_key=KEY, on_failure=said.append)
+        model = OpenAiChatModel(asked, "m")
+        assert isinstance(await model.probe(), Reply)
+        await model.close()
+    shown = f"{said} {logs} {asked.problems}"
+    assert "Incorrect API key provided: " in shown
+    assert not any(part in shown for part in (KEY[:8], KEY[-4:]))
+
+
+async def test_the_model_of_stored_vectors_is_kept() -> None:
+    settings = StreamsSettings(provider="openai", base_url="http://127.0.0.1:9/v1", embedding_model="e")
+    kept = models.StageModels(settings, StoredReplies(), stored=("e", 8))
+    kept.build_for("embed")
+    await kept.close()
+    with pytest.raises(
+        ProviderConfigurationError, match="vectors of former, which cannot be compared with those of e: set MN"
+    ):
+        models.StageModels(settings, StoredReplies(), stored=("former", 8)).build_for("embed")

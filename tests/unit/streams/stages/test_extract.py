@@ -121,7 +121,7 @@ async def test_a_refused_prompt_ends_the_turn_which_tells_what_the_reply_before_
 
 
 @pytest.mark.parametrize(("when_unread", "kept"), [("dead_letter", []), ("raw", ["I live in Berlin."])])
-@pytest.mark.parametrize("replies", [("nonsense", "{}"), (PromptRefusedError("content_filter", "no"),)])
+@pytest.mark.parametrize("replies", [("nonsense", "{"), (PromptRefusedError("content_filter", "no"),)])
 async def test_a_turn_that_no_model_could_read_brings_what_was_said_if_the_policy_says_so(
     replies: Sequence[str | PromptRefusedError], when_unread: WhenUnread, kept: Sequence[str]
 ) -> None:

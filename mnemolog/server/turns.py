@@ -1,0 +1,113 @@
+"""Routes that publish turns, and that say how turns and commands ended."""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, cast
+
+import orjson
+import uuid_utils
+from fastapi import APIRouter, Header, Path, Request
+from pydantic import BaseModel
+from starlette.responses import StreamingResponse
+
+from mnemolog.client.inputs import TurnArgs, check_time
+from mnemolog.client.turns import as_messages, build_turn
+from mnemolog.errors import InvalidTurnError, MnemologError, WaitTimeoutError
+from mnemolog.projections.queries.results import Result
+from mnemolog.projections.queries.write_result import WhyNot
+from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
+from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.schemas.turn import Turn
+from mnemolog.server.bodies import BatchBody, TurnBody
+from mnemolog.server.gate import Access, Memory, Publisher
+from mnemolog.server.problems import problem_of
+from mnemolog.server.sending import ENDED, Publication, WaitSeconds, until_drained
+
+STREAM_SECONDS: Final = 300.0
+"""A stream of events ends after so long; a browser then asks again by itself."""
+ALIVE_SECONDS: Final = 10.0
+"""A comment is sent so often, for proxies that end silent connections."""
+
+TurnId = Annotated[str, Path(description="the id of a turn or a command")]
+router = APIRouter(prefix="/v1/turns", tags=["turns"])
+
+
+class Results(BaseModel):
+    """What became of each, in their order."""
+
+    results: list[Result]
+
+
+@router.post("", status_code=202, responses=ENDED)
+async def add_turn(
+    publication: Publication,
+    body: TurnBody,
+    idempotency_key: Annotated[str | None, Header(description="the turn_id, where the body has none")] = None,
+) -> Result:
+    """Publish one turn; it is accepted once the broker has it for good. The same turn_id again does nothing."""
+    arguments = {**body.arguments, "turn_id": body.turn_id or idempotency_key}
+    return await publication.send(body.ids, lambda memory: memory.add(body.said, **arguments))
+
+
+@router.post("/batch", status_code=202)
+async def add_turns(access: Publisher, body: BatchBody) -> Results:
+    """Publish turns in their order, or none where one is not valid. Over a quota they end as rejected."""
+    turns = [_turn_of(access, number, one) for number, one in enumerate(body.turns)]
+    return Results(results=await access.memory(body.turns[0].ids).add_many(turns))
+
+
+def _turn_of(access: Access, number: int, body: TurnBody) -> Turn:
+    """Raises `InvalidTurnError` that names the place."""
+    scope = access.scope(body.ids)
+    given: Any = {name: value for name, value in body.arguments.items() if name not in ("messages", "turn_id")}
+    for name in ("occurred_at", "valid_until"):
+        if given.get(name) is not None:
+            given[name] = check_time(f"turns.{number}.{name}", given[name], InvalidTurnError)
+    whose = {name: scope.get(name) for name in SCOPE_FIELDS}
+    identity = {"turn_id": body.turn_id or str(uuid_utils.uuid7()), "occurred_at": datetime.now(UTC)}
+    try:
+        messages, _ = as_messages(body.said)
+        arguments = cast("TurnArgs", {**identity, **given, **whose})
+        return build_turn(messages, arguments, max_bytes=DEFAULT_MAX_TURN_BYTES)
+    except InvalidTurnError as error:
+        raise InvalidTurnError(f"turns.{number}: {error}") from error
+
+
+@router.get("/{turn_id:path}/events", response_class=StreamingResponse)
+async def stream_end(request: Request, memory: Memory, turn_id: TurnId) -> StreamingResponse:
+    """The end of a turn or command as a server-sent event `end`, with a result as its data; until then comments."""
+
+    async def events() -> AsyncIterator[bytes]:
+        for _ in range(round(STREAM_SECONDS / ALIVE_SECONDS)):
+            try:
+                end = await until_drained(request, memory.wait(turn_id, timeout=ALIVE_SECONDS))
+            except WaitTimeoutError:
+                yield b": it goes on\n\n"
+                continue
+            except MnemologError as error:
+                yield b"event: problem\ndata: " + bytes(problem_of(request, error).body) + b"\n\n"
+                return
+            if end is not None:
+                yield b"event: end\ndata: " + orjson.dumps(end) + b"\n\n"
+            return
+
+    return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+@router.get("/{turn_id:path}/missing")
+async def why_not(memory: Memory, turn_id: TurnId) -> WhyNot:
+    """The statements of a turn that were not stored as facts, and why."""
+    return await memory.why_not(turn_id)
+
+
+@router.get("/{turn_id:path}")
+async def turn_status(
+    request: Request, memory: Memory, turn_id: TurnId, wait: WaitSeconds = 0, verbose: bool = False
+) -> Result:
+    """How a turn or a command ended and what it did, or that it is pending; `verbose` adds the trace."""
+    if wait:
+        with suppress(WaitTimeoutError):
+            if end := await until_drained(request, memory.wait(turn_id, timeout=wait, verbose=verbose)):
+                return end
+    return await memory.status(turn_id, verbose=verbose)

@@ -1,0 +1,170 @@
+"""The application without servers: no route without a right, without keys local programs alone, advice in problems."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_type_hints
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute, iter_route_contexts
+from pydantic import BaseModel
+
+from mnemolog import errors
+from mnemolog.client.inputs import CommandArgs, ScopeArgs, TurnArgs
+from mnemolog.client.search import SearchArgs
+from mnemolog.schemas.policy import LimitHit
+from mnemolog.server import bodies, serve
+from mnemolog.server.app import PUBLIC, build_app
+from mnemolog.server.gate import Authorise, Gate, RateLimit, TooManyRequestsError
+from mnemolog.server.problems import STATUSES, status_of
+from mnemolog.settings import Settings, load_settings
+from tests.support.harnesses.offline_client import OfflineClient
+
+
+def local_app(**gate: Any) -> tuple[FastAPI, OfflineClient]:
+    client = OfflineClient()
+    return build_app(client, Gate(client, tenant="default", keys=None, **gate), max_body=2000), client
+
+
+def browser(app: FastAPI, **headers: str) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8464", headers=headers)
+
+
+def calls(dependant: Dependant) -> Iterator[Any]:
+    for one in dependant.dependencies:
+        yield one.call
+        yield from calls(one)
+
+
+def test_every_route_asks_for_a_right() -> None:
+    app, _ = local_app()
+    walked = {one.path or "": one.original_route for one in iter_route_contexts(app.routes)}
+    assert {type(route) for route in walked.values()} == {APIRoute}
+    rights = {
+        path: [call for call in calls(route.dependant) if isinstance(call, Authorise)]
+        for path, route in walked.items()
+        if isinstance(route, APIRoute)
+    }
+    assert sorted(path for path, asked in rights.items() if not asked) == sorted(PUBLIC)
+    assert len(walked) > 30
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 202),
+        ({"Host": "localhost:1"}, 202),
+        ({"Origin": "http://localhost:3000"}, 202),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "127.0.0.1.evil.example"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+async def test_without_keys_no_web_page_of_others_gets_in(headers: Mapping[str, str], status: int) -> None:
+    app, client = local_app()
+    async with browser(app, **headers) as http:
+        answer = await http.post("/v1/turns", json={"messages": "I live in Bern.", "user_id": "alice", "turn_id": "t1"})
+    assert answer.status_code == status
+    assert len(client.producer.records) == (status == 202)
+    if status == 202:
+        assert answer.json()["turn_id"] == "t1"
+    else:
+        assert "programs of this machine alone" in answer.json()["detail"]
+
+
+async def test_a_problem_says_what_to_do_and_has_the_id_of_the_request() -> None:
+    app, client = local_app()
+    async with browser(app, **{"X-Request-Id": "abc-1"}) as http:
+        wrong = [
+            await http.post("/v1/turns", json={"messages": "Hi.", "user": "alice"}),
+            await http.post("/v1/turns", json={"messages": "Hi."}),
+            await http.post("/v1/turns", content=b"{"),
+            await http.post("/v1/turns", json={"messages": "a" * 2000, "user_id": "alice"}),
+            await http.get("/v1/nothing"),
+            await http.get("/v1/facts", params={"user_id": "alice", "filters": "["}),
+        ]
+    assert [answer.status_code for answer in wrong] == [422, 422, 422, 413, 404, 422]
+    assert {answer.headers["content-type"] for answer in wrong} == {"application/problem+json"}
+    assert (
+        {answer.headers["x-request-id"] for answer in wrong}
+        == {answer.json()["request_id"] for answer in wrong}
+        == {"abc-1"}
+    )
+    details = [answer.json()["detail"] for answer in wrong]
+    assert "user: " in details[0]
+    assert "give a user_id or an agent_id" in details[1]
+    assert "send it in parts" in details[3]
+    assert client.producer.records == []
+
+
+def test_every_error_of_the_package_has_a_status_and_embedded_ones_are_faults_of_the_server() -> None:
+    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.MnemologError)]
+    unmapped = {kind.__name__ for kind in kinds if not any(base in STATUSES for base in kind.__mro__)}
+    embedded = {kind.__name__ for kind in kinds if issubclass(kind, errors.EmbeddedError)}
+    assert unmapped == {*embedded, "MnemologError", "MissingExtraError", "UnknownArgumentError"}
+    hit = LimitHit(name="active_facts", level="scope", count=5, limit=5)
+    assert status_of(errors.LimitExceededError("t1", hit)) == 403
+
+
+def test_bodies_have_the_arguments_of_the_client() -> None:
+    def named(arguments: type) -> set[str]:
+        return set(get_type_hints(arguments)) - {"tenant"}
+
+    def fields(body: type[BaseModel]) -> set[str]:
+        return set(body.model_fields)
+
+    assert fields(bodies.SearchBody) == named(SearchArgs) | {"query"}
+    assert fields(bodies.TurnBody) == named(TurnArgs) | {"messages"}
+    assert fields(bodies.CommandBody) == named(CommandArgs) - {"actor"}
+    assert fields(bodies.Body) == named(ScopeArgs)
+
+
+def test_a_principal_sends_so_many_requests_and_no_more() -> None:
+    now = [0.0]
+    limit = RateLimit(2.0, clock=lambda: now[0])
+    for _ in range(4):
+        limit.take("key:1")
+    with pytest.raises(TooManyRequestsError, match=r"more than 2 requests a second: send the next one after 1 s"):
+        limit.take("key:1")
+    limit.take("key:2")
+    now[0] = 0.5
+    limit.take("key:1")
+    with pytest.raises(TooManyRequestsError):
+        limit.take("key:1")
+
+
+async def test_a_request_too_many_is_answered_429() -> None:
+    app, _ = local_app(rate=0.5)
+    async with browser(app) as http:
+        answers = [await http.get("/v1/profile", params={"user_id": "*"}) for _ in range(2)]
+    assert [answers[-1].status_code, answers[-1].headers["retry-after"]] == [429, "2"]
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),  # noqa: S104 - that is refused
+        ("::", False),
+        ("10.0.0.1", False),
+        ("example", False),
+    ],
+)
+async def test_without_keys_only_this_machine_is_served(host: str, loopback: bool) -> None:
+    assert serve.is_loopback(host) is loopback
+    if not loopback:
+        with pytest.raises(errors.SettingsError, match="everybody could read all memory: make a key by `mnemolog keys"):
+            async with serve.serving(Settings(http_host=host), without_keys=True):
+                pass
+
+
+def test_tokens_need_an_audience_and_an_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEMOLOG_JWKS_URL", "https://issuer.example/keys")
+    with pytest.raises(errors.SettingsError, match="MNEMOLOG_JWKS_URL needs MNEMOLOG_JWT_AUDIENCE"):
+        load_settings()
