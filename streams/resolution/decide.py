@@ -319,7 +319,7 @@ def retry_events(
     targets = tuple(known for known in state.open_facts(llm_decision.targets) if known.status == "active")
     if reply.verdict != "ADD" and not targets:
         return ()
-    fact = stored.fact if stored else question.fact
+    fact = stored.fact if stored else question.fact.model_copy(update={"event_time": unresolved.event_time})
     builder = EventBuilder(  # of the unresolved fact as it was said: by its own speaker, and when that was
         context=replace(context, speaker=stored.speaker, authority=stored.authority) if stored else context,
         state=state,

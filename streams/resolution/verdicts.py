@@ -100,8 +100,8 @@ def statement_events(  # noqa: PLR0911 - one return a case
             decision = builder.decision("rule", "same words as a known fact" if is_equal else near)
             known = builder.state.current_fact(candidate)
             if known.status != "ended" and not builder.state.open_facts([known]):
-                near = conflicting_facts(builder.fact, builder.candidates, builder.context.rules)
-                others = builder.state.open_facts(near)
+                candidates = conflicting_facts(builder.fact, builder.candidates, builder.context.rules)
+                others = builder.state.open_facts(candidates)
                 beside = tuple(one.fact_id for one in others if one.status == "active")
                 decision = builder.decision("rule", "the fact it repeats was ended earlier in this turn")
                 event = builder.added(decision)
@@ -452,7 +452,7 @@ class HeldOverwriteCloser:
             del waiting[pending]
             decision = Decision(by="rule", reason="everything that it challenged was deleted")
             fields = _fields_after(envelope, (*events, *added))
-            overwrite = {"action": case.action, "targets": (), "ended_at": case.ended_at}
+            overwrite: dict[str, Any] = {"action": case.action, "targets": (), "ended_at": case.ended_at}
             added.append(PendingConfirmed(**fields, decision=decision, target=pending, **overwrite))
         # What waits for the end of another held overwrite is closed with that.
         while closed := [pending for pending, fact_ids in waiting.items() if ended.issuperset(fact_ids)]:

@@ -39,7 +39,16 @@ REPEATED = {"target": A, "confirmed": B, "statement": WORDS}
         (FactRetracted, {"targets": (A, B)}, (A, (A, B), (A, B), (A, B), None)),
         (FactRetracted, {"targets": (A,), "fact": FACT}, (NEW, (A,), (A,), (A,), None)),
         (FactCorrected, {"target": A, "fact": FACT}, (NEW, (A,), (A,), (A,), None)),
-        (PendingConfirmed, {"target": A, "targets": (B,), "action": "merge"}, (A, (A, B), (B,), (B,), A)),
+        (
+            PendingConfirmed,
+            {"target": A, "targets": (B,), "action": "merge", "decision": EQUAL_WORDS, "statement": WORDS},
+            (A, (A, B), (B,), (B,), A),
+        ),
+        (
+            PendingConfirmed,
+            {"target": A, "targets": (), "action": "replace", "decision": EQUAL_WORDS},
+            (A, (A,), (), (), None),
+        ),
         (PendingRejected, REPEATED | {"decision": BY_MODEL}, (A, (A, B), (B,), (A,), B)),
         (PendingRejected, REPEATED | {"decision": EQUAL_WORDS}, (A, (A, B), (B,), (A,), None)),
         (PendingRejected, {"target": A, "confirmed": B}, (A, (A, B), (B,), (A,), None)),

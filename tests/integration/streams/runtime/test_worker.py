@@ -103,7 +103,9 @@ async def test_a_worker_shows_what_waits_for_stages_that_nobody_runs(
             assert sample("mnemolog_figures_last_success_timestamp_seconds", {"figures": figures})
 
 
-async def test_health_and_metrics_name_no_user_and_another_embedding_model_is_refused(settings: StreamsSettings, database: str) -> None:
+async def test_health_and_metrics_name_no_user_and_another_embedding_model_is_refused(
+    settings: StreamsSettings, database: str
+) -> None:
     before = stage_counts()
     async with running_worker(settings) as report:
         await publish_records(settings, user_turn("t1", "I live in Zanzibar.", user="somebody"))
