@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality understanding model recordings model-rival dialogues natural recall screens lint format generate lock clean hostile
+.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality understanding model recordings model-rival dialogues natural recall screens docs lint format generate lock clean hostile
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -105,13 +105,17 @@ natural: $(STAMP) ## how much of natural sentences the offline provider keeps, a
 recall: $(STAMP) ## how much of the evidence a search finds, over recorded dialogues; ARGS=--write-docs
 	@$(BIN)/python -m tests.recall $(ARGS)
 
-lint: $(STAMP) ## ruff, mypy, import contract, dependencies, generated files
+docs: $(STAMP) ## the pages as a site, into .mnemolog/site; a broken link is an error
+	@$(BIN)/zensical build --strict
+
+lint: $(STAMP) ## ruff, mypy, import contract, dependencies, generated files, links of the docs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/deptry .
 	@$(BIN)/python scripts/generate.py --check
+	@$(BIN)/zensical build --strict
 
 format: $(STAMP) ## format and fix with ruff
 	@$(BIN)/ruff format .

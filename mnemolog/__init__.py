@@ -4,7 +4,8 @@ with MemoryClient() as memory:
     result = memory.add("I moved to Bern.", user_id="alice", wait=True)
     found = memory.search("Where does Alice live?", user_id="alice")
 
-`AsyncMemoryClient` has the same methods for asyncio. docs/client.md is the reference. Types of arguments and answers
+`AsyncMemoryClient` has the same methods for asyncio, `start()` runs the servers too, and `mnemolog.testing` needs none.
+docs/client.md is the reference. Types of arguments and answers
 that few programs name are in `mnemolog.types`, all errors in `mnemolog.errors`.
 """
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mnemolog.errors import UnknownFactError as UnknownFactError
     from mnemolog.errors import UnknownTurnError as UnknownTurnError
     from mnemolog.errors import WaitTimeoutError as WaitTimeoutError
+    from mnemolog.in_process import start as start
     from mnemolog.projections.context import Context as Context
     from mnemolog.projections.queries.results import Fact as Fact
     from mnemolog.projections.queries.results import Profile as Profile
@@ -48,6 +50,7 @@ _MODULES: Final = {
         *("PublishError", "ServerUnavailableError", "SettingsError", "UnknownFactError", "UnknownTurnError"),
         "WaitTimeoutError",
     ),
+    "mnemolog.in_process": ("start",),
     "mnemolog.projections.context": ("Context",),
     "mnemolog.projections.queries.results": ("Fact", "Profile", "Result"),
     "mnemolog.schemas.policy": ("Policy",),

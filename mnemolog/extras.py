@@ -1,9 +1,12 @@
 """The packages of each extra, and the one error that says which extra to install."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.util import find_spec
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from mnemolog.settings import Settings
 
 Extra = Literal["server", "server-http", "embedded", "mcp", "offline", "openai"]
 PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
@@ -28,6 +31,14 @@ def require_extras(*extras: Extra) -> None:
         from mnemolog.errors import MissingExtraError  # noqa: PLC0415 - loads pydantic
 
         raise MissingExtraError(lacking, sorted({name for names in missing.values() for name in names}))
+
+
+def stage_extras(settings: "Settings", stages: Collection[str] = ("resolve",)) -> tuple[Extra, ...]:
+    """The extras that a worker with these `stages` needs, those of the models that it asks among them."""
+    asked = set(stages)  # `resolve` asks both models
+    chat = [settings.provider] if asked & {"extract", "resolve"} else []
+    embedder = [settings.embedding_provider or settings.provider] if asked & {"embed", "resolve"} else []
+    return ("server", *chat, *embedder)
 
 
 def _is_installed(name: str) -> bool:

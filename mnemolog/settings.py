@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_settings import SettingsError as UnreadableError
@@ -15,6 +15,7 @@ from mnemolog.schemas.scope import check_tenant
 from mnemolog.streams.settings import StreamsSettings, http_url
 
 PREFIX = "MNEMOLOG_"
+McpTools = Literal["core", "seed", "both"]
 _SHORT_NAME_LETTERS = 5  # in a name this short only one wrong letter counts as a misspelling
 
 
@@ -29,6 +30,14 @@ class Settings(StreamsSettings):
         default=None,
         description="confidence below which a search of a client leaves facts out, and a context takes them for "
         "doubtful, unless a call says otherwise; without it a search leaves none out, and a context takes 0.5",
+    )
+    mcp_user: Identifier | None = Field(
+        default=None, description="user whose memory `mnemolog mcp` serves where no --user is given"
+    )
+    mcp_tools: McpTools = Field(
+        default="core",
+        description="tools over MCP: `core`, or `save_memory` and `search_memory` in place of two of them (`seed`), or "
+        "beside them (`both`)",
     )
     http_host: str = Field(default="127.0.0.1", description="address of the HTTP server")
     http_port: int = Field(

@@ -15,6 +15,7 @@ from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.schemas.base import Versioned
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
+from mnemolog.schemas.outcome import SourceOutcome
 from mnemolog.schemas.turn import Turn
 from mnemolog.server.app import build_app, openapi_document
 from mnemolog.server.gate import Gate
@@ -28,7 +29,12 @@ from tests.quality.model_page import model_page
 
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-SCHEMAS: Mapping[str, type[Versioned]] = {"turn": Turn, "command": Command, "commit": Commit}
+SCHEMAS: Mapping[str, type[Versioned]] = {
+    "turn": Turn,
+    "command": Command,
+    "commit": Commit,
+    "outcome": SourceOutcome,
+}
 """The records that programs in other languages write or read."""
 
 

@@ -32,6 +32,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
     "Start": (
         CommandEntry(servers.up, "mnemolog up"),
         CommandEntry(servers.demo, "mnemolog demo"),
+        CommandEntry(servers.mcp, "mnemolog mcp --user alice"),
         CommandEntry(servers.status, "mnemolog status"),
     ),
     "Write": (

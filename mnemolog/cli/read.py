@@ -29,7 +29,7 @@ from mnemolog.cli.options import (
     time_option,
     whole_turn_id,
 )
-from mnemolog.cli.output import announce_input, print_note, print_result
+from mnemolog.cli.output import announce_input, print_note, print_result, progress_bars
 from mnemolog.cli.runtime import call_client
 
 if TYPE_CHECKING:
@@ -269,9 +269,14 @@ def export(
 
 def import_facts(
     *,
-    file: Annotated[str, typer.Argument(help="JSON lines as `mnemolog export` writes them; - reads stdin")],
+    file: Annotated[
+        str, typer.Argument(help="facts as JSON lines, or an export of mem0, ChatGPT or Claude; - reads stdin")
+    ],
     user: Annotated[str | None, typer.Option("--user", "-u", help="user id, of all lines")] = None,
     agent: Annotated[str | None, typer.Option("--agent", help="agent id, of all lines")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be sent, and send nothing")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="take back what importing this file did")] = False,
+    cascade: Annotated[bool, typer.Option("--cascade", help="with --undo, also what was built upon it since")] = False,
     skip_damaged: Annotated[
         bool, typer.Option("--skip-damaged", help="import the others where lines are wrong")
     ] = False,
@@ -279,19 +284,24 @@ def import_facts(
     wait: Wait = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store the facts of a file without a model. A second import of the same file does nothing.
+    """Store the facts of a file without a model, or read the conversations of an export. A second import does nothing.
 
     A line that is wrong is named with its number, and then nothing is imported.
     """
 
     async def work(client: "AsyncMemoryClient") -> "ImportReport":
         source = sys.stdin.buffer if file == "-" else file
-        ids = {"user_id": user, "agent_id": agent}
-        return await client.scope(**ids).admin.import_facts(source, skip_damaged=skip_damaged, wait=wait or 0.0)
+        admin = client.scope(user_id=user, agent_id=agent).admin
+        with progress_bars() as progress:
+            if undo:
+                return await admin.undo_import(source, cascade=cascade, wait=wait or 0.0, progress=progress)
+            return await admin.import_facts(
+                source, skip_damaged=skip_damaged, dry_run=dry_run, wait=wait or 0.0, progress=progress
+            )
 
     if file == "-":
         announce_input("JSON lines, each a fact,")
-    report = call_client(work, tenant=tenant, interrupted=lambda: "importing the file again is harmless")
+    report = call_client(work, tenant=tenant, interrupted=lambda: "the same command again goes on where it stopped")
     print_result(report, show.show_import, as_json=as_json)
     if report.damaged or report.rejected:
         raise typer.Exit(FAILED)

@@ -19,7 +19,7 @@ from mnemolog.cli.output import print_result, print_text, program_name, stderr, 
 from mnemolog.cli.runtime import cli_settings, discovered_settings, run_and_exit, run_async, stop_on_signals
 from mnemolog.cli.show import show_status
 from mnemolog.cli.tables import ago, counted, moment, print_table
-from mnemolog.extras import Extra, require_extras
+from mnemolog.extras import require_extras, stage_extras
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -83,7 +83,7 @@ def up(
 ) -> None:
     """Run Kafka, Postgres (unless MNEMOLOG_KAFKA / MNEMOLOG_POSTGRES are set) and all stages, until Ctrl-C."""
     settings = cli_settings(data_dir=data)
-    _require_extras(settings, *(() if settings.kafka and settings.postgres else ("embedded",)))
+    require_extras(*(() if settings.kafka and settings.postgres else ("embedded",)), *stage_extras(settings))
 
     async def serve() -> int:
         from mnemolog.all_in_one import run_all_in_one  # noqa: PLC0415 - loads every driver
@@ -114,7 +114,7 @@ def worker(
 
     While one of the servers is away the start waits for it.
     """
-    _require_extras(cli_settings(), stages=stages)
+    require_extras(*stage_extras(cli_settings(), stages or ("resolve",)))
     from mnemolog.server_waits import wait_for_servers  # noqa: PLC0415 - loads every driver
     from mnemolog.streams.runtime.worker import ALL_STAGES, WorkerReport, run_worker  # noqa: PLC0415 - the same
 
@@ -134,6 +134,22 @@ def worker(
         return 0
 
     run_and_exit(work())
+
+
+def _serve_mcp(_: None, *, tenant: str | None, **ids: str | None) -> None:
+    require_extras("mcp")
+    settings = cli_settings(tenant=tenant)
+    ids["user_id"] = ids["user_id"] or settings.mcp_user
+    if not (ids["user_id"] or ids["agent_id"]):
+        raise typer.BadParameter("say whose memory it is: --user alice, or MNEMOLOG_MCP_USER")
+    from mnemolog.mcp import serve_stdio  # noqa: PLC0415 - loads the drivers and the protocol
+
+    run_async(serve_stdio(settings, ids), interrupted=lambda: "changes that were sent will be carried out")
+
+
+@options.with_options(_serve_mcp, {**options.EXACT_SCOPE, "tenant": (options.Tenant, None)})
+def mcp() -> None:
+    """Serve one memory as tools of an assistant (Model Context Protocol) on stdin and stdout, until stdin ends."""
 
 
 def serve(
@@ -172,18 +188,10 @@ def demo(
     as_json: options.AsJson = False,
 ) -> None:
     """Run the demonstration in four steps: a conversation, the next prompt, changes, all tables rebuilt."""
-    _require_extras(cli_settings(), "embedded")
+    require_extras("embedded", *stage_extras(cli_settings()))
     from mnemolog.cli.demo import run_demo  # noqa: PLC0415 - loads every driver
 
     run_and_exit(run_demo(keep, everything=everything, as_json=as_json))
-
-
-def _require_extras(settings: "Settings", *extras: Extra, stages: list[str] | None = None) -> None:
-    """Name all missing extras at once, those of the providers that `stages` ask among them."""
-    asked = set(stages or ["resolve"])  # which asks both models
-    chat = [settings.provider] if asked & {"extract", "resolve"} else []
-    embedder = [settings.embedding_provider or settings.provider] if asked & {"embed", "resolve"} else []
-    require_extras("server", *extras, *chat, *embedder)
 
 
 def _configure_logs(settings: "Settings", *, quiet: bool = False) -> None:

@@ -228,12 +228,19 @@ def show_exported(number: int, _: ShortIds = WHOLE_IDS) -> None:
 
 
 def show_import(report: "ImportReport") -> None:
-    print_line(f"{counted(report.read, 'line')} read, {counted(report.sent, 'fact')} sent")
+    kinds = (
+        counted(report.read - report.turns, "line"),
+        counted(report.turns, "turn of conversations", "turns of conversations"),
+    )
+    read = " and ".join(words for words in kinds if not words.startswith("0 ")) or "0 lines"
+    print_line(f"{read} read, {report.sent} sent")
     if report.not_active:
         print_line(f"{counted(report.not_active, 'fact')} passed over, not active")
     if report.passed_over:
-        named = ", ".join(f"{name} ({counted(lines, 'line')})" for name, lines in report.passed_over.items())
-        print_line(f"fields passed over: {named}")
+        named = ", ".join(f"{name} ({number})" for name, number in report.passed_over.items())
+        print_line(f"passed over: {named}")
+    if report.undone:
+        print_line(f"{counted(report.undone, 'line')} taken back")
     if report.added or report.known:
         print_line(f"{report.added} added, {report.known} known already")
     damaged = [f"line {number}: {what}" for number, what in report.damaged.items()][:_MAX_ERRORS_SHOWN]

@@ -33,6 +33,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.client.connections import AT_FORK, CLOSED, Connections
+from mnemolog.client.ends import OnEnd
 from mnemolog.client.inputs import (
     BoundArgs,
     Check,
@@ -78,6 +79,7 @@ class ClientOptions(TypedDict, total=False):
     publish_timeout: float
     now: Callable[[], datetime]
     new_id: Callable[[], str]
+    on_end: OnEnd | None
 
 
 class ClientBase:
@@ -103,6 +105,7 @@ class ClientBase:
         self._new_id: Callable[[], str] = given.get("new_id", lambda: str(uuid_utils.uuid7()))
         timeout = given.get("publish_timeout", PUBLISH_TIMEOUT_SECONDS)
         self._connections = Connections(self._settings, publish_timeout=timeout, now=self._now)
+        self._on_end: OnEnd | None = given.get("on_end")
         self._prices = self._settings.price_table
         self._scope: BoundArgs = {}
         self.is_bound = False
@@ -139,8 +142,7 @@ class ClientBase:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> R:
-        async with self._connections.read_pool().connection() as connection:
-            return await query(connection, *args, **kwargs)
+        return await self._connections.query(query, *args, **kwargs)
 
     async def _fact_id(self, given: FactId, scope: ScopeArgs) -> UUID:
         """The whole id of a fact, which is in the scope where ids are named.

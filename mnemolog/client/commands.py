@@ -49,6 +49,7 @@ from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.filters import parse_filter, written_filter
 from mnemolog.schemas.ids import is_follow_up_id
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
+from mnemolog.schemas.turn import Turn
 
 ShownFact = Hit | Fact | ContextFact | UUID | str
 PLACEHOLDER_SCOPE: Final = Scope(user_id="anybody")
@@ -212,13 +213,15 @@ class CommandBase(ResultBase):
         sent = await self._publish([command])
         return (await self._wait_for_all(sent, wait) if wait else sent)[0]
 
-    async def _publish(self, commands: list[Command]) -> list[Result]:
+    async def _publish(self, records: Sequence[Command | Turn]) -> list[Result]:
         producer = await self._connections.producer()
-        if len(commands) == 1:
-            reports = [await producer.publish(OutgoingRecord.of(commands[0]))]
+        if len(records) == 1:
+            reports = [await producer.publish(OutgoingRecord.of(records[0]))]
         else:
-            reports = await producer.publish_batch(map(OutgoingRecord.of, commands))
-        return [published(one, position=report.position) for one, report in zip(commands, reports, strict=True)]
+            reports = await producer.publish_batch(map(OutgoingRecord.of, records))
+        sent = [published(one, position=report.position) for one, report in zip(records, reports, strict=True)]
+        self._watch_ends(sent)
+        return sent
 
     def _draft(self, kind: str, arguments: CommandArgs, fields: Mapping[str, Any]) -> CommandDraft:
         command_id = arguments.get("command_id") or self._new_id()

@@ -2,11 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
 from psycopg import AsyncConnection, DataError, Error, InterfaceError, OperationalError
@@ -15,10 +15,12 @@ from psycopg.errors import InsufficientPrivilege, QueryCanceled, UndefinedTable
 from psycopg.rows import TupleRow
 
 from mnemolog.client.discovery import with_discovered_servers
+from mnemolog.client.ends import EndWatch, OnEnd
 from mnemolog.client.producer import RecordProducer
 from mnemolog.common.logs import get_logger
 from mnemolog.errors import LimitExceededError, MnemologError, QueryError, ServerUnavailableError, SettingsError
 from mnemolog.projections.database import connection_settings, open_pool, prepare_connection
+from mnemolog.projections.queries.results import Result
 from mnemolog.projections.stores.turns import fetch_policies, find_exhausted_limit, is_received, may_have_limits
 from mnemolog.schemas.costs import NO_PRICES, PriceTable
 from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from mnemolog.client.search_models import SearchModels
     from mnemolog.streams.runtime.dry_run import DryRun
 
+P = ParamSpec("P")
+R = TypeVar("R")
 APPLICATION_NAME: Final = "mnemolog-client"
 OTHER_LOOP: Final = (
     "this client is in use in another event loop: make an AsyncMemoryClient in each loop, or use MemoryClient, which "
@@ -201,6 +205,7 @@ class Connections:
         self._producer: RecordProducer | None = None
         self._read_pool: ReadPool | None = None
         self._dry_run: DryRun | None = None
+        self._ends: EndWatch | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         AT_FORK.add(self)
@@ -209,8 +214,9 @@ class Connections:
         """Let go of all servers and models; the next call opens them anew."""
         if self._producer is not None:
             self._producer.abandon()
-        _INHERITED.extend((self._producer, self._read_pool, self._dry_run, self.__dict__.pop("search_models", None)))
-        self._producer = self._read_pool = self._dry_run = self._loop = None
+        models = self.__dict__.pop("search_models", None)
+        _INHERITED.extend((self._producer, self._read_pool, self._dry_run, self._ends, models))
+        self._producer = self._read_pool = self._dry_run = self._ends = self._loop = None
         self._lock = asyncio.Lock()
 
     def _use_this_loop(self) -> None:
@@ -256,6 +262,22 @@ class Connections:
             )
         return self._read_pool
 
+    def watch(self, on_end: OnEnd, look: Callable[[Result], Awaitable[Result | str]], *, in_thread: bool) -> EndWatch:
+        """What calls `on_end`, made at its first use."""
+        if self._ends is None:
+            self._ends = EndWatch(on_end, look, in_thread=in_thread)
+        return self._ends
+
+    async def query(
+        self,
+        query: Callable[Concatenate[AsyncConnection[TupleRow], P], Awaitable[R]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """What a query gives over one of the connections to the tables."""
+        async with self.read_pool().connection() as connection:
+            return await query(connection, *args, **kwargs)
+
     @property
     def dry_run_waits_for(self) -> str:
         """What a dry run that takes long waits for."""
@@ -296,7 +318,7 @@ class Connections:
 
     async def close(self) -> None:
         self._closed = True
-        for opened in (self._producer, self._read_pool, self._dry_run, self.__dict__.get("search_models")):
+        for opened in (self._ends, self._producer, self._read_pool, self._dry_run, self.__dict__.get("search_models")):
             if opened is not None:
                 await opened.close()
-        self._producer = self._read_pool = self._dry_run = None
+        self._ends = self._producer = self._read_pool = self._dry_run = None

@@ -1,4 +1,4 @@
-"""Import of facts from a file: each line of JSON, as `export` writes it, becomes a command."""
+"""Import of a file: each fact, as `export` writes it, becomes a command, each exchange of a conversation a turn."""
 
 import asyncio
 import codecs
@@ -7,24 +7,28 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from os import PathLike
-from typing import IO, Any, Final, Unpack, get_args
+from typing import IO, Any, Final, Unpack, cast, get_args
 
 import orjson
 
 from mnemolog.client.base import Order
 from mnemolog.client.commands import CommandBase, CommandDraft, build_command
-from mnemolog.client.inputs import BoundArgs, Wait, check_file, path_of, scope_ids
-from mnemolog.errors import InvalidCommandError
-from mnemolog.projections.queries.results import MEMORY_NAMES
+from mnemolog.client.exports import as_lines
+from mnemolog.client.inputs import BoundArgs, TurnArgs, Wait, check_file, path_of, scope_ids
+from mnemolog.client.turn_files import ProgressCallback
+from mnemolog.client.turns import as_messages, build_turn
+from mnemolog.errors import InvalidArgumentError, InvalidCommandError
+from mnemolog.projections.queries.results import MEMORY_NAMES, Result
 from mnemolog.schemas.command import Command, ImportedFact
 from mnemolog.schemas.facts import FactStatus, ranked_categories
 from mnemolog.schemas.scope import SCOPE_FIELDS
+from mnemolog.schemas.turn import Turn
 
 MAX_LINE_BYTES: Final = 1 << 21
 """A line of `export` has the text of a fact three times at the most: as a record of the log, which is of a megabyte."""
@@ -46,8 +50,8 @@ _OTHER_NAMES: Final = {
     "valid_until": "true_to",
 }
 """What an export calls a field of an `import`."""
-_FOREIGN_NAMES: Final = frozenset({"hash", "score", "actor_id", "role", "event", "owner", "organization"})
-"""Fields of exports of mem0 that say nothing of the fact itself."""
+_TURN_NAMES: Final = frozenset({"messages", "turn_id", "occurred_at", "metadata", *SCOPE_FIELDS})
+_NOTHING_LEFT: Final = ("nothing_to_undo", "already_undone")
 _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -55,17 +59,21 @@ _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 class ImportReport:
     """What became of the lines: those that were sent, and why others were not, by line number.
 
-    `not_active` are facts that do not hold now, which an export of all versions has: they are passed over, and so are
-    fields of other programs that say nothing of a fact, in `passed_over` with the number of their lines. Where the
-    ends were waited for, `added` counts the facts that this import, or an earlier one of the same line, has added,
-    `known` those that the scope had already, and `rejected` says by the ids of commands why they did nothing. Of both
-    the first `MAX_NAMED` are named, and all are counted.
+    Of a document the items count as lines: memories, or the exchanges of conversations, which are `turns`. `not_active`
+    are facts that do not hold now, which an export of all versions has: they are passed over, and so are fields and
+    messages that are not read, in `passed_over` with their number. Where the ends were waited for, `added` counts the
+    facts that this import, or an earlier one of the same line, has added, `known` the lines that brought none, and
+    `rejected` says by the ids of commands and turns why they did nothing. Of both the first `MAX_NAMED` are named, and
+    all are counted. Of an import that is undone `undone` counts the lines of which something was taken back, and
+    `known` those of which nothing was left.
     """
 
     read: int = 0
+    turns: int = 0
     sent: int = 0
     added: int = 0
     known: int = 0
+    undone: int = 0
     not_active: int = 0
     passed_over: dict[str, int] = field(default_factory=dict)
     damaged_count: int = 0
@@ -86,18 +94,20 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineReader:
-    """Makes commands of lines; `ids` go before the ids of a line, and the tenant is never that of a line."""
+    """Makes commands and turns of lines; `ids` go before the ids of a line, and the tenant is never that of a line."""
 
     ids: Mapping[str, str | None]
     issued_at: datetime
     actor: str | None
+    max_turn_bytes: int
     passed_over: Counter[str] = field(default_factory=Counter)
 
     def check(self, stream: IO[bytes]) -> ImportReport:
         """What would become of the lines: nothing is sent."""
         report = ImportReport()
-        for number, found in self.commands(stream):
+        for number, found in self.records(stream):
             report.read += 1
+            report.turns += isinstance(found, Turn)
             if found is None:
                 report.not_active += 1
             elif isinstance(found, str):
@@ -105,8 +115,8 @@ class LineReader:
         report.passed_over = dict(sorted(self.passed_over.items()))
         return report
 
-    def commands(self, stream: IO[bytes]) -> Iterator[tuple[int, Command | str | None]]:
-        """The number of each line that is not empty, with its command, or with what is wrong with it.
+    def records(self, stream: IO[bytes]) -> Iterator[tuple[int, Command | Turn | str | None]]:
+        """The number of each line that is not empty, with its command or turn, or with what is wrong with it.
 
         None for a fact that is not active.
         """
@@ -119,17 +129,26 @@ class LineReader:
             line, mark = line.removeprefix(mark), b""
             if line.strip():
                 try:
-                    yield number, self._command(line)
-                except InvalidCommandError as error:
+                    item = _read_object(line)
+                    yield number, self._turn(item) if "messages" in item else self._command(_read_fact(item))
+                except InvalidArgumentError as error:
                     yield number, str(error).removesuffix(": nothing was published")
 
-    def _command(self, line: bytes) -> Command | None:
-        fact = _read_fact(line)
+    def _turn(self, item: dict[str, Any]) -> Turn:
+        self.passed_over.update(item.keys() - _TURN_NAMES)
+        given: dict[str, Any] = {name: item.get(name) for name in ("turn_id", "occurred_at", "metadata")}
+        arguments = cast("TurnArgs", given | self._ids(item))
+        return build_turn(as_messages(item["messages"])[0], arguments, max_bytes=self.max_turn_bytes)
+
+    def _ids(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in self.ids.items() if value is not None or name == "tenant"}
+        return {name: item.get(name) for name in SCOPE_FIELDS} | given
+
+    def _command(self, fact: dict[str, Any]) -> Command | None:
         self.passed_over.update(fact.keys() - MEMORY_NAMES - _OWN_NAMES)
         if fact.get("status", "active") != "active":
             return None
-        given = {name: value for name, value in self.ids.items() if value is not None or name == "tenant"}
-        ids = {name: fact.get(name) for name in SCOPE_FIELDS} | given
+        ids = self._ids(fact)
         exported = {own: fact.get(other) for own, other in _OTHER_NAMES.items()}
         stated = {own: value for own, value in exported.items() if value is not None}
         stated |= {name: fact[name] for name in _OWN_NAMES if name in fact}
@@ -152,7 +171,8 @@ class LineReader:
         )
 
         def as_the_line_names_it(place: re.Match[str]) -> str:
-            own, other = place[1], _OTHER_NAMES.get(place[1])
+            own = place[1]
+            other = _OTHER_NAMES.get(own, own)
             return other if other in fact and own not in fact else own
 
         try:
@@ -161,22 +181,25 @@ class LineReader:
             raise InvalidCommandError(_FIELD.sub(as_the_line_names_it, str(error))) from error
 
 
-def _read_fact(line: bytes) -> dict[str, Any]:
-    """The fields of a line, of its two ends the earlier; an end without a zone is left to the command's checks."""
+def _read_object(line: bytes) -> dict[str, Any]:
     if len(line) > MAX_LINE_BYTES:
         raise InvalidCommandError(f"it has more than {MAX_LINE_BYTES} bytes")
     try:
-        fact = orjson.loads(line)
+        item = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise InvalidCommandError(f"it is not valid JSON ({error})") from error
-    if not isinstance(fact, dict):
+    if not isinstance(item, dict):
         raise InvalidCommandError("it is not a JSON object")
-    said = {name for name, value in fact.items() if value not in (None, False)}
-    if unknown := said - MEMORY_NAMES - _OWN_NAMES - _FOREIGN_NAMES:
-        raise InvalidCommandError(f"{min(unknown)} is not a known field")
+    return item
+
+
+def _read_fact(fact: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a fact, of its two ends the earlier; an end without a zone is left to the command's checks."""
     if (status := fact.get("status", "active")) not in get_args(FactStatus):
         known = ", ".join(get_args(FactStatus))
         raise InvalidCommandError(f"status is not one of {known}: {str(status)[:_MAX_QUOTED]}")
+    if fact.get("expiration_date"):  # mem0's, a day
+        fact.setdefault("valid_until", f"{fact.pop('expiration_date')}T00:00:00Z")
     ends: dict[str, datetime] = {}
     for name in ("true_to", "valid_until"):
         if fact.get(name) is not None:
@@ -192,7 +215,7 @@ def _read_fact(line: bytes) -> dict[str, Any]:
 
 
 class ImportMixin(CommandBase):
-    """Facts of an export, or of another program."""
+    """Facts and conversations of an export, or of another program."""
 
     @Order
     async def import_facts(
@@ -200,40 +223,111 @@ class ImportMixin(CommandBase):
         file: str | PathLike[str] | IO[bytes],
         *,
         skip_damaged: bool = False,
+        dry_run: bool = False,
         wait: Wait = False,
+        progress: ProgressCallback | None = None,
         **arguments: Unpack[BoundArgs],
     ) -> ImportReport:
-        """Store the facts of a file, each a line of JSON as `export` writes it, without a model.
+        """Store the facts of a file without a model, or have the conversations of one read as turns.
 
-        A line needs a `text` (or `memory`) and whose it is; ids that are given here go first. Each is a command under
-        the id `import/ID/DIGEST`, so a second import of the file does nothing. A fact that the scope has already is
-        left as it is; beside another value of its key it is unresolved. Facts that are not active, as an export of all
-        versions has them, are passed over. Raises `InvalidCommandError` that names damaged
-        lines before anything is sent, or with `skip_damaged` sends the others.
+        A line of JSON is a fact as `export` writes it; an export of mem0 may also be one document, those of ChatGPT and
+        Claude are read as they are, or in their archive. A fact needs a `text` (or `memory`) and whose it is; ids that
+        are given here go first. Each fact and each turn has an id that its content gives (`import/...`): a second
+        import of the file does nothing, and one that broke off goes on. A fact that the scope has already is left as it
+        is; beside another value of its key it is unresolved. Facts that are not active, as an export of all versions
+        has them, are passed over. Raises `InvalidCommandError` that names damaged lines before anything is sent, or
+        with `skip_damaged` sends the others; with `dry_run` it only says what it would send. `progress` is called with
+        a step, how many lines are done, and of how many.
         """
-        reader = LineReader(ids=scope_ids(arguments), issued_at=self._now(), actor=arguments.get("actor"))
-        with _rewindable(file) as stream:
+        with self._opened(file, arguments) as (reader, stream, item):
             start = stream.tell()
             report = await asyncio.to_thread(reader.check, stream)
+            if dry_run:
+                return report
             if report.damaged and not skip_damaged:
-                faults = [f"line {number}: {what}" for number, what in islice(report.damaged.items(), _MAX_SHOWN)]
+                faults = [f"{item} {number}: {what}" for number, what in islice(report.damaged.items(), _MAX_SHOWN)]
                 if (hidden := report.damaged_count - len(faults)) > 0:
-                    faults.append(f"and {hidden} more lines")
+                    faults.append(f"and {hidden} more {item}s")
                 raise InvalidCommandError(f"{'; '.join(faults)}: nothing was imported")
             stream.seek(start)
-            if wait:
-                self._connections.read_pool()  # raises before anything is published where nothing says where it is
-            commands = (found for _, found in reader.commands(stream) if isinstance(found, Command))
-            while batch := await asyncio.to_thread(lambda: list(islice(commands, IMPORT_BATCH))):
-                sent = await self._publish(batch)
-                for end in await self._wait_for_all(sent, wait) if wait else ():
-                    if end.success:
-                        report.added += end.facts_added
-                        report.known += not end.facts_added
-                    else:
-                        report.name_rejected(end.turn_id, end.error or end.status)
-                report.sent += len(batch)
+            records = (found for _, found in reader.records(stream) if isinstance(found, Command | Turn))
+            total = report.read - report.not_active - report.damaged_count
+            async for end in self._sent(
+                records, wait, report, lambda: progress and progress("sent", report.sent, total)
+            ):
+                report.added += end.facts_added
+                report.known += not end.facts_added
         return report
+
+    @Order
+    async def undo_import(
+        self,
+        file: str | PathLike[str] | IO[bytes],
+        *,
+        cascade: bool = False,
+        wait: Wait = False,
+        progress: ProgressCallback | None = None,
+        **arguments: Unpack[BoundArgs],
+    ) -> ImportReport:
+        """Take back all that `import_facts` of the same file and ids did, the last line first.
+
+        Where later decisions build on a line, it is rejected with their list, or with `cascade` they are undone too.
+        """
+        with self._opened(file, arguments) as (reader, stream, _):
+            found = await asyncio.to_thread(
+                lambda: [one for _, one in reader.records(stream) if isinstance(one, Command | Turn)]
+            )
+        report = ImportReport(read=len(found))
+
+        def undo(record: Command | Turn) -> Command:
+            source = record.turn_id if isinstance(record, Turn) else record.command_id
+            payload = {"kind": "undo", "source_id": source, "cascade": cascade}
+            return build_command(
+                CommandDraft(
+                    command_id=self._new_id(),
+                    scope_ids=record.scope.model_dump(),
+                    issued_at=self._now(),
+                    payload=payload,
+                    actor=arguments.get("actor"),
+                )
+            )
+
+        undos = map(undo, reversed(found))
+        async for _ in self._sent(undos, wait, report, lambda: progress and progress("sent", report.sent, report.read)):
+            report.undone += 1
+        return report
+
+    @contextmanager
+    def _opened(
+        self, file: str | PathLike[str] | IO[bytes], arguments: BoundArgs
+    ) -> Iterator[tuple[LineReader, IO[bytes], str]]:
+        """A reader, the lines for it, and what one is called."""
+        reader = LineReader(
+            ids=scope_ids(arguments),
+            issued_at=self._now(),
+            actor=arguments.get("actor"),
+            max_turn_bytes=self._settings.max_turn_bytes,
+        )
+        with _rewindable(file) as opened, as_lines(opened, reader.passed_over) as (stream, item):
+            yield reader, stream, item
+
+    async def _sent(
+        self, records: Iterator[Command | Turn], wait: float, report: ImportReport, on_batch: Callable[[], object]
+    ) -> AsyncIterator[Result]:
+        """Publish records a batch at a time; the ends that were successes, where they are waited for."""
+        if wait:
+            self._connections.read_pool()  # raises before anything is published where nothing says where it is
+        while batch := await asyncio.to_thread(lambda: list(islice(records, IMPORT_BATCH))):
+            sent = await self._publish(batch)
+            for end in await self._wait_for_all(sent, wait) if wait else ():
+                if end.success:
+                    yield end
+                elif (end.error or "").startswith(_NOTHING_LEFT):
+                    report.known += 1
+                else:
+                    report.name_rejected(end.turn_id, end.error or end.status)
+            report.sent += len(batch)
+            on_batch()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from mnemolog.client.base import ClientBase, Follow
+from mnemolog.client.base import Blocking, ClientBase, Follow
 from mnemolog.client.inputs import DEFAULT_WAIT_SECONDS, kind_of
 from mnemolog.common.retry import growing_delay
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
@@ -105,6 +105,15 @@ class ResultBase(ClientBase):
         if first is None or message_hash(first) == given.content_hash:
             return result
         return replace(result, notes=(*result.notes, REUSED_NOTE), reused=True)
+
+    def _watch_ends(self, sent: Iterable[Result]) -> None:
+        """Have `on_end` called with the ends of what was published, where the client has one."""
+        if self._on_end is not None:
+
+            async def look(one: Result) -> Result | str:
+                return await self._end_or_progress(one, 1, None, None, verbose=False)
+
+            self._connections.watch(self._on_end, look, in_thread=isinstance(self, Blocking)).add(sent)
 
     async def _wait_for_all(
         self,

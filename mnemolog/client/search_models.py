@@ -90,9 +90,9 @@ class SearchModels:
     A model that is missing, away, late or wrong raises nothing: the search goes on without it, and a notice says why.
     """
 
-    def __init__(self, settings: StreamsSettings) -> None:
+    def __init__(self, settings: StreamsSettings, embedder: Callable[[], Embedder] | None = None) -> None:
         self._settings = settings
-        self._embedder: KeptModel[Embedder] = KeptModel(lambda: build_embedder(settings))
+        self._embedder: KeptModel[Embedder] = KeptModel(embedder or (lambda: build_embedder(settings)))
         self._embedding_timeout = EMBEDDING_TIMEOUT_SECONDS
         self._vectors = VectorCache()
         self._warned = False

@@ -225,6 +225,7 @@ class TurnMixin(ResultMixin):
         producer = await self._connections.producer()
         delivered = await producer.publish(OutgoingRecord.of(built))
         sent = published(built, position=delivered.position, notes=notes)
+        self._watch_ends([sent])
         return (await self._wait_for_all([sent], wait))[0] if wait else sent
 
     @Publish
@@ -247,6 +248,7 @@ class TurnMixin(ResultMixin):
         producer = await self._connections.producer()
         reports = await producer.publish_batch(map(OutgoingRecord.of, valid))
         sent = [published(one, position=report.position) for one, report in zip(valid, reports, strict=True)]
+        self._watch_ends(sent)
         return await self._wait_for_all(sent, wait) if wait else sent
 
     @Publish

@@ -208,16 +208,38 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
     event = next(event for event in commit.events if event.event_id == event_id)
     later = [one for one in await fact_events(conn, fact, [fact_id]) if one.event_id != event_id]
     relations = await fetch_rows(conn, FactRelation, queries("history")["relations"], {"fact_ids": [fact_id]})
+    texts = await fact_texts(conn, fact.scope, fact_ids_of_explanation(event, later))
+    repeated = await (await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})).fetchall()
+    repetitions = [await trace.with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in repeated]
+    entities = await _linked_entities(conn, [commit, *repetitions], fact_id)
+    explanation = explanation_of(
+        fact, commit, event, messages=messages, texts=texts, later=later, relations=relations, entities=entities
+    )
+    return explanation, texts
+
+
+def fact_ids_of_explanation(event: MemoryEvent, later: Sequence[FactEvent]) -> set[UUID]:
+    """The facts that the explanation of a fact names, which `event` brought and `later` events touched."""
     named_ids = {
         *trace.fact_ids_of_event(event),
         *(other for one in later for other in (*one.targets, one.fact_id) if other),
     }
-    named_ids |= {
-        UUID(named) for one in later for moved in one.moved_ends for named in (moved["ender"], *moved.get("beside", ()))
-    }
-    texts = await fact_texts(conn, fact.scope, named_ids)
-    repeated = await (await conn.execute(queries("history")["repetitions"], {"fact_id": fact_id})).fetchall()
-    repetitions = [await trace.with_shown_reasons(conn, Commit.from_bytes(record)) for (record,) in repeated]
+    moved_ends = (moved for one in later for moved in one.moved_ends)
+    return named_ids | {UUID(named) for moved in moved_ends for named in (moved["ender"], *moved.get("beside", ()))}
+
+
+def explanation_of(
+    fact: Fact,
+    commit: Commit,
+    event: MemoryEvent,
+    *,
+    messages: list[dict[str, Any]] | None,
+    texts: trace.FactTexts,
+    later: list[FactEvent],
+    relations: list[FactRelation],
+    entities: list[LinkedEntity],
+) -> Explanation:
+    """The explanation of a fact that `event` of `commit` brought; `texts` as `fact_ids_of_explanation`. Pure."""
     thresholds = commit.provenance.thresholds
     origin = event.promoted_from
     source = FactSource(
@@ -234,7 +256,7 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
         actor=commit.actor,
         messages=messages,
     )
-    explanation = Explanation(
+    return Explanation(
         fact=fact,
         source=source,
         extraction=_extraction(commit, event),
@@ -242,10 +264,9 @@ async def explain(conn: AsyncConnection[TupleRow], tenant: str, fact_id: UUID) -
         thresholds=thresholds.model_dump() if thresholds else None,
         later=later,
         relations=relations,
-        entities=await _linked_entities(conn, [commit, *repetitions], fact_id),
+        entities=entities,
         shared_calls=trace.shared_calls(commit),
     )
-    return explanation, texts
 
 
 async def _linked_entities(

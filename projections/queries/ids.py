@@ -52,7 +52,7 @@ async def find_facts(
     is no id, `AmbiguousIdError` that names the candidates, and `UnknownFactError`, which says so where the fact is of
     another scope of the tenant.
     """
-    asked = [_parsed_id("fact_id", one) for one in given]
+    asked = [parsed_id("fact_id", one) for one in given]
     kind = "facts_and_merges" if merges else "facts"
     found = await _find(conn, kind, within, asked)
     for number, one in enumerate(asked):
@@ -63,16 +63,16 @@ async def find_facts(
             raise errors.UnknownFactError(
                 within.tenant, one.given, within=within.named, scope=scopes[0] if scopes else None
             )
-    return [_only("fact", one.given, found[number]) for number, one in enumerate(asked)]
+    return [only_match("fact", one.given, found[number]) for number, one in enumerate(asked)]
 
 
 async def find_event(conn: AsyncConnection[TupleRow], within: ScopeFilter, given: GivenId) -> IdMatch:
     """The event of an id, as `find_facts` finds a fact. Raises `UnknownEventError`, and else as that does."""
-    asked = _parsed_id("event_id", given)
+    asked = parsed_id("event_id", given)
     found = await _find(conn, "events", within, [asked])
     if not found:
         raise errors.UnknownEventError(within.tenant, asked.given)
-    return _only("event", asked.given, found[0])
+    return only_match("event", asked.given, found[0])
 
 
 async def find_turn(conn: AsyncConnection[TupleRow], within: ScopeFilter, given: str) -> IdMatch:
@@ -99,7 +99,7 @@ async def find_turn(conn: AsyncConnection[TupleRow], within: ScopeFilter, given:
 
 def first_id(given: GivenId, name: str = "fact_id") -> UUID:
     """The first id that begins as `given` does. Raises `QueryError` that has the argument's `name` for what is none."""
-    return _parsed_id(name, given).low
+    return parsed_id(name, given).low
 
 
 async def short_ids(conn: AsyncConnection[TupleRow], ids: Collection[UUID]) -> dict[UUID, str]:
@@ -118,16 +118,16 @@ async def short_ids(conn: AsyncConnection[TupleRow], ids: Collection[UUID]) -> d
 
 
 @dataclass(frozen=True, slots=True)
-class _ParsedId:
+class ParsedId:
     given: str
     low: UUID
     high: UUID
 
 
-def _parsed_id(name: str, given: object) -> _ParsedId:
+def parsed_id(name: str, given: object) -> ParsedId:
     """From the first to the last id that begins as `given` does."""
     if isinstance(given, UUID):
-        return _ParsedId(str(given), given, given)
+        return ParsedId(str(given), given, given)
     errors.check_id_text(**{name: given})
     shown = str(given).strip()
     digits = shown.lower().replace("-", "")
@@ -136,11 +136,11 @@ def _parsed_id(name: str, given: object) -> _ParsedId:
             f"{name} {shown!r:.80} is not an id: give all of it, or at least its first {MIN_ID_CHARACTERS} characters "
             "(digits and a to f)"
         )
-    return _ParsedId(shown, UUID(digits.ljust(_HEX_CHARACTERS, "0")), UUID(digits.ljust(_HEX_CHARACTERS, "f")))
+    return ParsedId(shown, UUID(digits.ljust(_HEX_CHARACTERS, "0")), UUID(digits.ljust(_HEX_CHARACTERS, "f")))
 
 
 async def _find(
-    conn: AsyncConnection[TupleRow], name: str, within: ScopeFilter, asked: Sequence[_ParsedId]
+    conn: AsyncConnection[TupleRow], name: str, within: ScopeFilter, asked: Sequence[ParsedId]
 ) -> dict[int, list[IdMatch]]:
     """A few matches of each range that has any, by its place in `asked`."""
     named = {
@@ -163,7 +163,7 @@ async def _fetch_matches(
     return found
 
 
-def _only(kind: str, given: str, matches: Sequence[IdMatch]) -> IdMatch:
+def only_match(kind: str, given: str, matches: Sequence[IdMatch]) -> IdMatch:
     if len(matches) > 1:
         raise errors.AmbiguousIdError(kind, given, [(one.id, one.text) for one in matches])
     return matches[0]

@@ -27,7 +27,8 @@ Headers = Sequence[tuple[str, bytes]]
 class Topic:
     """One topic: what a record is, who writes and reads it, how long it stays.
 
-    `retention` None means for ever. `max_message_bytes` bounds one record with key, headers and overhead.
+    `retention` None means for ever; where it `is_compacted`, the last record of each key stays so long.
+    `max_message_bytes` bounds one record with key, headers and overhead.
     """
 
     name: str
@@ -37,13 +38,14 @@ class Topic:
     producers: tuple[str, ...]
     consumers: tuple[str, ...]
     max_message_bytes: int = MIB
+    is_compacted: bool = False
 
     @property
     def config(self) -> Mapping[str, str]:
         """The settings of the topic by their names in Kafka."""
         milliseconds = -1 if self.retention is None else self.retention // timedelta(milliseconds=1)
         return {
-            "cleanup.policy": "delete",
+            "cleanup.policy": "compact,delete" if self.is_compacted else "delete",
             "compression.type": "zstd",
             "max.message.bytes": str(self.max_message_bytes),
             # By a publisher's clock that is slow, retention would delete its turns before they are read; by one that
@@ -85,6 +87,15 @@ MEMORY_EVENTS: Final = Topic(
     producers=("resolve",),
     consumers=("project",),
 )
+MEMORY_OUTCOMES: Final = Topic(
+    name="memory_outcomes",
+    key_description="tenant/user/id of the turn or command",
+    value_description="a turn or a command that failed, was rejected, or has facts that wait for a confirmation",
+    retention=timedelta(days=30),
+    producers=("resolve",),
+    consumers=(),
+    is_compacted=True,
+)
 DEAD_LETTERS: Final = Topic(
     name="dead_letters",
     key_description="the key of the record that failed",
@@ -95,7 +106,10 @@ DEAD_LETTERS: Final = Topic(
     max_message_bytes=2 * MIB,
 )
 
-TOPICS: Final = (CONVERSATION_TURNS, EXTRACTED_FACTS, EMBEDDED_FACTS, MATCHED_FACTS, MEMORY_EVENTS, DEAD_LETTERS)
+TOPICS: Final = (
+    *(CONVERSATION_TURNS, EXTRACTED_FACTS, EMBEDDED_FACTS, MATCHED_FACTS, MEMORY_EVENTS, MEMORY_OUTCOMES),
+    DEAD_LETTERS,
+)
 
 
 def group_id(stage: str, prefix: str = "") -> str:

@@ -21,7 +21,7 @@ from mnemolog.streams.llm import ask
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
 from mnemolog.streams.text.assertions import is_denial
-from mnemolog.streams.text.differences import texts_equivalent
+from mnemolog.streams.text.differences import compare_subjects, texts_equivalent
 from mnemolog.streams.text.readings import Reading, has_condition, read
 
 MAX_CANDIDATES: Final = 8
@@ -97,6 +97,13 @@ def conflicts_text(subject: NumberedConflicts) -> str:
     """
     known = {label: candidate for conflict in subject.conflicts for label, candidate in conflict.candidates}
     labels = {candidate.fact_id: label for label, candidate in known.items()}
+    new_names = {  # of who is known by another name: two whom a person merged
+        label: conflict.fact.subject
+        for conflict in subject.conflicts
+        for label, one in conflict.candidates
+        if one.subject_relation == "same"
+        and compare_subjects(one.subject, conflict.fact.subject, subject.user_names) == "other"
+    }
     names = ", ".join(ask.one_line(name)[:_MAX_SUBJECT_CHARACTERS] for name in subject.user_names[:_MAX_USER_NAMES])
     at = subject.said_at
     offset = at.strftime("%z") if at.utcoffset() else ""
@@ -117,6 +124,8 @@ def conflicts_text(subject: NumberedConflicts) -> str:
     lines += [*([f"The user is: {names}"] if names else []), "Known facts:"]
     for label, one in sorted(known.items()):
         notes = [f"since {day(one.true_from)}"]
+        if new_name := new_names.get(label):
+            notes.insert(0, f"who is {ask.one_line(new_name)[:_MAX_SUBJECT_CHARACTERS]}")
         if ends := [end for end in (one.true_to, one.valid_until) if end is not None]:
             has_ended = one.status == "ended" or min(ends) <= at
             notes.append(f"{'ended' if has_ended else 'until'} {day(min(ends))}")

@@ -1,9 +1,10 @@
 """Builds the stages from a record to its commit; the worker, the dry run and tests share them. Needs no Kafka."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from mnemolog.projections.database import Pool
 from mnemolog.projections.stores.entities import EntityStore
@@ -49,38 +50,64 @@ async def do_nothing(*_: object) -> None:
     """For a resolver before which every commit is projected, or whose commits are shown and not sent."""
 
 
-class DecisionStages:
-    """`extract`, `embed`, `match` and `resolve` over one pool; each is built when it is first asked for.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """What decisions read. `replies` keep what extractions were shown; `forget_replies` takes an owner and a source."""
 
-    Without `reserves` no reservation is written for limits. What compares vectors may have a pool of its own,
-    `matching`; `replies` keep what extractions were shown.
+    finder: SharedCandidateFinder
+    policies: SharedPolicies
+    limits: LimitReservations
+    journal: Journal
+    facts: FactStore
+    entities: EntityStore
+    replies: ports.ReplyStore
+    forget_replies: Callable[[str, str], Awaitable[None]]
+
+    @classmethod
+    def of_pool(
+        cls,
+        pool: Pool,
+        settings: StreamsSettings,
+        *,
+        matching: Pool | None = None,
+        replies: ports.ReplyStore | None = None,
+    ) -> Self:
+        """Those over Postgres. What compares vectors may have a pool of its own, `matching`."""
+        stored = ReplyStore(pool)
+        return cls(
+            finder=SharedCandidateFinder(matching or pool, limit=settings.candidates),
+            policies=SharedPolicies(pool),
+            limits=LimitReservations(pool, settings.price_table),
+            journal=Journal(pool),
+            facts=FactStore(pool, user_words=USER_WORDS),
+            entities=EntityStore(pool, ties=TIE_HEADS),
+            replies=replies or stored,
+            forget_replies=stored.forget,
+        )
+
+
+class DecisionStages:
+    """`extract`, `embed`, `match` and `resolve` over the same stores; each is built when it is first asked for.
+
+    Without `reserves` no reservation is written for limits.
     """
 
     def __init__(
         self,
-        pool: Pool,
+        stores: Stores,
         models: StageModels,
         settings: StreamsSettings,
         *,
         clock: Callable[[], datetime],
-        matching: Pool | None = None,
-        replies: ports.ReplyStore | None = None,
         reserves: bool = True,
     ) -> None:
-        self._pool = pool
+        self._stores = stores
         self._models = models
         self._settings = settings
         self._clock = clock
-        self._finder = SharedCandidateFinder(matching or pool, limit=settings.candidates)
-        self._policies = SharedPolicies(pool)
-        self._effective = EffectiveSettings(settings, self._policies)
-        self._limits = LimitEnforcer(LimitReservations(pool, settings.price_table), reserves=reserves)
-        self._backgrounds = BackgroundReader(
-            Journal(pool),
-            FactStore(pool, user_words=USER_WORDS),
-            EntityStore(pool, ties=TIE_HEADS),
-            replies or ReplyStore(pool),
-        )
+        self._effective = EffectiveSettings(settings, stores.policies)
+        self._limits = LimitEnforcer(stores.limits, reserves=reserves)
+        self._backgrounds = BackgroundReader(stores.journal, stores.facts, stores.entities, stores.replies)
 
     @cached_property
     def extract(self) -> ExtractStage:
@@ -101,24 +128,24 @@ class DecisionStages:
 
     @cached_property
     def match(self) -> MatchStage:
-        return MatchStage(self._finder, self._effective.thresholds_for, self._effective.rules_for)
+        return MatchStage(self._stores.finder, self._effective.thresholds_for, self._effective.rules_for)
 
     def build_resolver(
         self, wait_until_projected: WaitUntilProjected = do_nothing, publish: PublishCommand = do_nothing
     ) -> ResolveStage:
         """The resolver, which waits for earlier commits before it decides, and publishes what follows from one."""
-        pool, embedding_model = self._pool, self._models.embedder.model
-        facts, entities = FactStore(pool), EntityStore(pool)
+        embedding_model, stores = self._models.embedder.model, self._stores
+        facts, entities = stores.facts, stores.entities
         decider = TurnDecider(facts, LlmDecider(self._models.resolver, self._models.embedder))
         name_twin = self._effective.thresholds_for(embedding_model, Overrides()).name_twin
         linker = EntityLinker(entities, facts, name_twin)
         return ResolveStage(
-            finder=self._finder,
+            finder=stores.finder,
             turns=TurnParts(
                 match_stage=self.match,
                 decider=decider,
                 linker=linker,
-                candidates=EntityCandidates(self._finder),
+                candidates=EntityCandidates(stores.finder),
                 asks_about_names=self._settings.ask_about_names and self._settings.provider != "offline",
             ),
             commands=CommandParts(
@@ -144,25 +171,29 @@ class DecisionStages:
             settings=self._effective,
             embedding_model=embedding_model,
             wait_until_projected=wait_until_projected,
-            forget_replies=ReplyStore(pool).forget,
+            forget_replies=stores.forget_replies,
             clock=self._clock,
         )
 
     async def close(self) -> None:
-        for part in (self._backgrounds, self._finder, self._policies):
+        for part in (self._backgrounds, self._stores.finder, self._stores.policies):
             await part.close()
 
     async def forget_replies(self, stage_input: StageInput) -> None:
         """Forget what models replied for a source, so that they are asked anew."""
         envelope = stage_input.envelope
-        await ReplyStore(self._pool).forget(envelope.owner, envelope.source_id)
+        await self._stores.forget_replies(envelope.owner, envelope.source_id)
 
-    async def decide(self, record: KafkaRecord) -> Commit:
-        """The commit that a turn would have now, if nothing of its owner were under way; nothing is written."""
+    async def matched(self, record: KafkaRecord) -> MatchedFacts:
+        """What the stages before the resolver make of a record, one after another."""
         source = parse_source(record, max_bytes=self._settings.max_turn_bytes)
         extracted = await _run(self.extract, ExtractedFacts, source, record)
         embedded = await _run(self.embed, EmbeddedFacts, ReceivedEnvelope(extracted), record)
-        matched = await _run(self.match, MatchedFacts, ReceivedEnvelope(embedded), record)
+        return await _run(self.match, MatchedFacts, ReceivedEnvelope(embedded), record)
+
+    async def decide(self, record: KafkaRecord) -> Commit:
+        """The commit that a turn would have now, if nothing of its owner were under way; nothing is written."""
+        matched = await self.matched(record)
         if matched.facts and not matched.scope_version:  # the candidates were too many for a record
             matched = await self.match.with_candidates(matched)
         return await self.build_resolver().decide(matched)

@@ -18,7 +18,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
 from mnemolog.streams.llm.ports import ModelWatch
-from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.settings import StreamsSettings
 
@@ -62,7 +62,8 @@ class DryRun:
         replies = NullReplyStore()
         self._models = StageModels(settings, replies, ModelWatch(on_failure=self._record_failure))
         self._models.build_for("resolve")
-        self._stages = DecisionStages(self._pool, self._models, settings, clock=clock, replies=replies, reserves=False)
+        stores = Stores.of_pool(self._pool, settings, replies=replies)
+        self._stages = DecisionStages(stores, self._models, settings, clock=clock, reserves=False)
 
     async def open(self) -> None:
         await self._pool.open()

@@ -19,7 +19,9 @@ from mnemolog.projections.sql import queries
 from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.stores.turns import Journal, ReplyStore
 from mnemolog.projections.write.projector import Projector
+from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
+from mnemolog.schemas.outcome import SourceOutcome
 from mnemolog.schemas.provenance import Stage
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import MixedLayouts, StageCrash, StartRefused
@@ -33,6 +35,7 @@ from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import (
     CHAINED_BEHIND,
     CONVERSATION_TURNS,
+    MEMORY_OUTCOMES,
     TOPICS,
     Topic,
     group_id,
@@ -41,7 +44,7 @@ from mnemolog.streams.kafka.topics import (
 from mnemolog.streams.kafka.window import KeyedWindow, Window
 from mnemolog.streams.llm.ports import ModelWatch
 from mnemolog.streams.llm.shared_prompt import CallTurn
-from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.runtime.loops import (
     FIGURES,
     BackgroundLoop,
@@ -192,7 +195,7 @@ async def _shared_resources(
     models = StageModels(settings, ReplyStore(pool), watch, stored=stored)
     shared = SharedResources(
         journal=journal,
-        stages=DecisionStages(pool, models, settings, clock=utc_now, matching=matching),
+        stages=DecisionStages(Stores.of_pool(pool, settings, matching=matching), models, settings, clock=utc_now),
         projector=projector,
         models=models,
         kafka_log=KafkaLogReader(settings.kafka or "", prefix=settings.topic_prefix),
@@ -362,6 +365,7 @@ class StageFactory:
             work=resolver,
             finish=resolver.finish,
             on_sent=lambda commit, sent: writes.record_commit(commit.owner, sent.partition, sent.offset),
+            before_send=partial(publish_outcome, sender, topic_name(MEMORY_OUTCOMES, self.settings.topic_prefix)),
         )
 
     def _extract(
@@ -389,6 +393,13 @@ class StageFactory:
             shows_health=has_asked_model,
             before_retry=stages.forget_replies,
         )
+
+
+async def publish_outcome(sender: Sender, topic: str, commit: Commit) -> None:
+    """Tell who does not wait for a source that it did not do what it should, before the commit that says so."""
+    outcome = SourceOutcome.of_commit(commit)
+    if outcome is not None:
+        await sender.send(topic, key=outcome.key, value=outcome.to_bytes())
 
 
 async def check_layout(bootstrap: str, stages: Sequence[Stage], *, prefix: str = "") -> None:

@@ -66,13 +66,13 @@ DEFAULTS_BY_MODEL: Final = {known.embedding_model: known for known in (MEMLIB_DE
 def thresholds_for(model: str, overrides: Overrides, name_twin: float | None = None) -> Thresholds:
     """The thresholds that hold for vectors of `model`, where `overrides` or `name_twin` set no other.
 
-    An unknown model gets MemLib's and is warned about once a process.
+    Of an unknown model those that are not set are MemLib's, which is warned about once a process.
     """
-    if model not in DEFAULTS_BY_MODEL:
-        _warn_unknown_model(model)
     known = DEFAULTS_BY_MODEL.get(model, MEMLIB_DEFAULTS).model_dump(include=set(Thresholds.model_fields))
     chosen = overrides.model_dump(include=set(known), exclude_none=True)
     chosen |= {} if name_twin is None else {"name_twin": name_twin}
+    if model not in DEFAULTS_BY_MODEL and not known.keys() <= chosen.keys() | {"embedding_model"}:
+        _warn_unknown_model(model)
     return Thresholds(**known | chosen | {"embedding_model": model})
 
 

@@ -203,7 +203,7 @@ class StageDefinition(Generic[I, O]):
     `read` does not fail for bad bytes: `work` ends such an input. `work` gives None where the source was committed
     before, or its record published again. `finish` makes the output of a source that ends here. `shows_health` says
     whether an output proves that the stage can do its work; `before_retry` is called before a record whose failure was
-    held is tried again.
+    held is tried again, `before_send` before an output is sent: what it sends itself is there where the output is.
     """
 
     stage: Stage
@@ -214,6 +214,7 @@ class StageDefinition(Generic[I, O]):
     on_sent: Callable[[O, RecordMetadata], None] = lambda _output, _sent: None
     shows_health: Callable[[O], bool] = lambda _output: True
     before_retry: Callable[[I], Awaitable[None]] | None = None
+    before_send: Callable[[O], Awaitable[None]] | None = None
 
 
 @dataclass(slots=True)
@@ -244,15 +245,20 @@ class StageProcessor(Generic[I, O]):
         else:
             if output is not None and topic is not None:
                 try:
-                    sent = await self.sender.send(topic, key=output.key, value=output.to_bytes())
+                    sent = await self._send(topic, output)
                 except RecordTooLarge as error:
                     ended = SourceEndedError("output_too_large", str(error))
                     output = await self._dead_letter(stage_input, record, ended)
-                    sent = await self.sender.send(topic, key=output.key, value=output.to_bytes())
+                    sent = await self._send(topic, output)
                 self.definition.on_sent(output, sent)
             self.seen.add(position)
         metrics.STAGE_SECONDS.labels(stage=stage).observe(perf_counter() - started)
         return next_record
+
+    async def _send(self, topic: str, output: O) -> RecordMetadata:
+        if self.definition.before_send is not None:
+            await self.definition.before_send(output)
+        return await self.sender.send(topic, key=output.key, value=output.to_bytes())
 
     async def _run_work(self, stage_input: I, record: KafkaRecord) -> O | None:
         envelope = stage_input.envelope

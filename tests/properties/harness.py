@@ -4,7 +4,7 @@ Only Kafka and the models are left out. Each history has a scope of its own; not
 """
 
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, cast
@@ -14,19 +14,16 @@ from mnemolog.projections.stores.facts import FactStore
 from mnemolog.projections.write.projector import LogRecord, Projector
 from mnemolog.schemas.command import Command, CommandPayload
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import EmbeddedFacts, Envelope, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.facts import content_hash
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.commands.expiry import ExpirySweep
-from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.ports import AskModel, EmbeddingResult, Prompt, RequestSource, SourceQuestion, TimedReply
-from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.settings import StreamsSettings
-from mnemolog.streams.stages.extract import parse_source
-from mnemolog.streams.stages.processor import ReceivedEnvelope, ended_envelope
+from mnemolog.streams.stages.processor import ReceivedEnvelope
 from tests.properties.model import PerfectReader
 from tests.properties.sentences import read
 from tests.support.builders.commits import MODEL, vector
@@ -90,7 +87,10 @@ class Harness:
         self.pool = pool
         self.now = datetime.min.replace(tzinfo=UTC)
         self.models = _Models()
-        self.stages = DecisionStages(pool, cast("Any", self.models), settings, clock=lambda: self.now)
+        self.settings = settings
+        self.stages = DecisionStages(
+            Stores.of_pool(pool, settings), cast("Any", self.models), settings, clock=lambda: self.now
+        )
         self.follow_ups: list[Command] = []
         self.resolver = self.stages.build_resolver(publish=self._follow)
         self.projector = Projector(pool, clock=lambda: self.now)
@@ -110,12 +110,12 @@ class Harness:
             finally:
                 await harness.stages.close()
 
-    async def start_history(self, reader: PerfectReader) -> "History":
+    async def start_history(self, reader: PerfectReader, kind: "type[History] | None" = None) -> "History":
         if self._count % HISTORIES_BETWEEN_CLEANINGS == 0:
             await self.clean()
         self._count += 1
         self.models.reader = reader
-        return History(self, self._count)
+        return (kind or History)(self, self._count)
 
     async def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         async with self.pool.connection() as connection:
@@ -169,8 +169,12 @@ class History:
     async def _expire(self, command: Command) -> None:
         await self._process(command.to_bytes())
 
+    async def decide(self, record: KafkaRecord) -> Commit | None:
+        matched = await self.harness.stages.matched(record)
+        return await self.harness.resolver(ReceivedEnvelope(matched), record)
+
     async def _process(self, value: bytes) -> Commit | None:
-        stages, now = self.harness.stages, self.harness.now
+        now = self.harness.now
         record = KafkaRecord(
             topic=TOPIC,
             partition=self.number,
@@ -180,11 +184,7 @@ class History:
             timestamp=now.timestamp(),
         )
         self._offset += 1
-        source = parse_source(record, max_bytes=1_000_000)
-        extracted = await _run(stages.extract, ExtractedFacts, source, record)
-        embedded = await _run(stages.embed, EmbeddedFacts, ReceivedEnvelope(extracted), record)
-        matched = await _run(stages.match, MatchedFacts, ReceivedEnvelope(embedded), record)
-        commit = await self.harness.resolver(ReceivedEnvelope(matched), record)
+        commit = await self.decide(record)
         if commit is not None:
             logged = LogRecord(offset=len(self.commits), value=commit.to_bytes())
             await self.harness.projector.apply({self.number: [logged]})
@@ -192,10 +192,3 @@ class History:
         while self.harness.follow_ups:
             await self._process(self.harness.follow_ups.pop(0).to_bytes())
         return commit
-
-
-async def _run(work: Callable[..., Any], output: type[Envelope], stage_input: Any, record: KafkaRecord) -> Any:
-    try:
-        return await work(stage_input, record)
-    except SourceEndedError as error:
-        return ended_envelope(output)(stage_input, error)

@@ -74,14 +74,17 @@ async def check(harness: stages.Harness, history: History, player: "type[Player]
         raise found
 
 
-async def check_truth(harness: stages.Harness, history: History, player_of: "type[Player]") -> None:
-    reader = PerfectReader(
+def reader_of(history: History) -> PerfectReader:
+    return PerfectReader(
         greedy="greedy" in history.features,
         greedy_late={"greedy", "late"} <= history.features,
         careless="careless" in history.features,
         lets_ends_stand="again" in history.features and history.features.isdisjoint({"immutable", "doubt"}),
     )
-    player = player_of(harness, await harness.start_history(reader), history)
+
+
+async def check_truth(harness: stages.Harness, history: History, player_of: "type[Player]") -> None:
+    player = player_of(harness, await harness.start_history(reader_of(history)), history)
     if "publish" in history.features:
         await player.command(
             "policy", SetPolicy(level="scope", policy=Policy(publish_profile="session_end")), on_day(-1)

@@ -15,6 +15,7 @@ from tests.properties.harness import Harness
 from tests.properties.play import check_facts
 from tests.properties.play_people import check_people
 from tests.properties.shared import check_shared
+from tests.properties.twin import check_memory
 from tests.support.databases import fresh_database, server_folder
 
 
@@ -26,7 +27,10 @@ class Property:
     check: Callable[[Harness, Random], Coroutine[Any, Any, None]]
 
 
-PROPERTIES: Final = (Property("facts", check_facts), Property("people", check_people), Property("shared", check_shared))
+PROPERTIES: Final = (
+    *(Property("facts", check_facts), Property("people", check_people), Property("shared", check_shared)),
+    Property("memory", check_memory),
+)
 
 
 @dataclass(frozen=True)

@@ -141,3 +141,28 @@ async def test_the_end_of_an_import_is_that_of_its_last_publication(tenant: Tena
         assert (done.added, done.rejected) == (1, {})
         again = await memory.admin.import_facts(io.BytesIO(line), wait=True)
         assert (again.added, again.rejected) == (1, {})
+
+
+async def test_an_import_of_a_conversation_goes_on_where_it_stopped_and_is_undone_whole(tenant: TenantHarness) -> None:
+    said = ("I live in Berlin.", "I moved from Berlin to Munich.", "I like tea.")
+    messages = [
+        {"uuid": f"m{place}", "sender": "human", "text": text, "created_at": f"2026-03-0{place}T09:00:00Z"}
+        for place, text in enumerate(said, start=1)
+    ]
+    half, whole = (
+        io.BytesIO(json.dumps([{"uuid": "k1", "chat_messages": messages[:end]}]).encode()) for end in (2, None)
+    )
+    async with AsyncMemoryClient(settings=client_settings(tenant)) as memory:
+        mira = memory.scope(user_id="mira")
+        await mira.add("I own a dog.", wait=True)
+        before = await mira.facts()
+        first = await mira.admin.import_facts(half, wait=True)
+        again = await mira.admin.import_facts(whole, wait=True)
+        assert (first.added, again.added, again.rejected) == (2, 3, {})
+        assert {fact.text for fact in await mira.facts()} > {"The user lives in Munich."}
+        whole.seek(0)
+        undone = await mira.admin.undo_import(whole, wait=True)
+        assert (undone.undone, undone.rejected) == (3, {})
+        assert [fact.fact_id for fact in await mira.facts()] == [fact.fact_id for fact in before]
+        whole.seek(0)
+        assert (await mira.admin.undo_import(whole, wait=True)).known == 3

@@ -17,7 +17,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.ports import ChatModel, Embedder
-from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.settings import StreamsSettings
 
 TOPIC: Final = "conversation_turns"
@@ -31,7 +31,7 @@ class InProcessPipeline:
 
     def __init__(self, settings: StreamsSettings, pool: Pool, models: Any) -> None:
         self.pool = pool
-        self._stages = DecisionStages(pool, models, settings, clock=_now.get)
+        self._stages = DecisionStages(Stores.of_pool(pool, settings), models, settings, clock=_now.get)
         self._projector = Projector(pool)
         self._projecting = asyncio.Lock()
         self._waiting: dict[int, list[LogRecord]] = {}

@@ -18,7 +18,7 @@ from mnemolog.schemas.vector import Vector
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.ports import Embeddings, NumberedConflicts, Prompt, Reply, TaskPrompt, Usage
-from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.processor import ReceivedEnvelope
 from tests.support.builders.commits import ALICE, MODEL, day, vector
@@ -110,8 +110,9 @@ class ResolverHarness:
         replies = ReplyStore(stored.pool)
         self.chat = self.resolver = CachedChatModel(self.chat_model, replies)
         self.embedder = CachedEmbedder(SimilarEmbedder(), replies, max_texts=256, max_wait=0, max_concurrent=1)
+        given = StreamsSettings(**settings)
         self.stages = DecisionStages(
-            stored.pool, cast("Any", self), StreamsSettings(**settings), clock=lambda: self.now
+            Stores.of_pool(stored.pool, given), cast("Any", self), given, clock=lambda: self.now
         )
         self.follow_ups: list[Command] = []
         self.stage = self.stages.build_resolver(publish=self._publish)

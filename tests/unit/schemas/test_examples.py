@@ -17,6 +17,7 @@ from mnemolog.schemas.entity_events import ENTITY_EVENT_CLASSES, AnyEntityEvent,
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.errors import InvalidRecordError, UnsupportedVersionError
 from mnemolog.schemas.events import EVENT_CLASSES, MemoryEvent
+from mnemolog.schemas.outcome import SourceOutcome
 from mnemolog.schemas.turn import Turn
 from tests.support.paths import ROOT
 
@@ -29,11 +30,12 @@ RECORDS: Mapping[str, type[Versioned]] = {
     "embedded_facts": EmbeddedFacts,
     "matched_facts": MatchedFacts,
     "commit": Commit,
+    "outcome": SourceOutcome,
 }
 ANY_EVENT: TypeAdapter[MemoryEvent | AnyEntityEvent] = TypeAdapter(MemoryEvent | AnyEntityEvent)
 EVENTS_OF_COMMITS = {**EVENT_CLASSES, **ENTITY_EVENT_CLASSES}
 COMMAND_PAYLOADS: TypeAdapter[CommandPayload] = TypeAdapter(CommandPayload)
-PUBLISHED = {"turn", "command", "commit"}
+PUBLISHED = {"turn", "command", "commit", "outcome"}
 """The records that have a JSON Schema of their own."""
 
 

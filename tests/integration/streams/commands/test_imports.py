@@ -121,9 +121,9 @@ def said(lines: list[bytes]) -> list[dict[str, Any]]:
 
 
 async def import_lines(db: ProjectedDatabase, lines: list[bytes], tenant: str, issued_at: datetime) -> None:
-    reader = LineReader(ids={"tenant": tenant}, issued_at=issued_at, actor=None)
+    reader = LineReader(ids={"tenant": tenant}, issued_at=issued_at, actor=None, max_turn_bytes=1024)
     harness = CommandHarness(db)
-    for _, command in reader.commands(io.BytesIO(b"".join(lines))):
+    for _, command in reader.records(io.BytesIO(b"".join(lines))):
         if command is not None:
             assert isinstance(command, Command), command
             commit = await harness.decide(command, issued_at)

@@ -11,7 +11,7 @@ from mnemolog.schemas.command import Command, Edit, Update
 from mnemolog.schemas.envelopes import EmbeddedFacts, ExtractedFacts, MatchedFacts
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.runtime.worker import utc_now
 from mnemolog.streams.settings import StreamsSettings
@@ -45,7 +45,7 @@ async def test_each_output_is_equal_to_what_is_read_from_its_bytes(settings: Str
         await wait_for_outcomes(database, len(EARLIER))
     async with open_pool(database, min_size=1, max_size=2, application_name="test") as pool:
         models = StageModels(settings, ReplyStore(pool))
-        stages, found = DecisionStages(pool, models, settings, clock=utc_now), 0
+        stages, found = DecisionStages(Stores.of_pool(pool, settings), models, settings, clock=utc_now), 0
         for offset, source in enumerate(SOURCES):
             record = KafkaRecord(
                 topic="t", partition=0, offset=offset, key=source.scope.key, value=source.to_bytes(), timestamp=1.8e9

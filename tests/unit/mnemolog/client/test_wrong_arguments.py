@@ -55,6 +55,7 @@ VALID: dict[str, dict[str, Any]] = {
     "entities.merge": {"entities": [ID], "into": ID}, "entities.forget": {"entity": ID},
     "entities.split": {"entity": ID, "name": "Ana", "names": ["Annie"]}, "entities.summarise": {"entity": ID},
     "admin.export": {"file": io.BytesIO()}, "admin.import_facts": {"file": ROOT / "tests/data/one_fact.jsonl"},
+    "admin.undo_import": {"file": ROOT / "tests/data/one_fact.jsonl"},
     "confirm": {"fact_ids": ID}, "reject": {"fact_ids": ID}, "correct": {"fact_id": ID, "text": "x"},
     "resolve": {"fact_id": ID, "action": "keep_old"}, "promote": {"fact_ids": [ID], "run_id": "r1"},
     "undo": {"turn_id": "t1"}, "end_session": {}, "feedback": {"shown": [ID], "used": [ID]},

@@ -2,7 +2,15 @@
 
 import pytest
 
-from mnemolog.streams.kafka.topics import DEAD_LETTERS, MEMORY_EVENTS, TOPICS, Topic, max_record_bytes, topic_name
+from mnemolog.streams.kafka.topics import (
+    DEAD_LETTERS,
+    MEMORY_EVENTS,
+    MEMORY_OUTCOMES,
+    TOPICS,
+    Topic,
+    max_record_bytes,
+    topic_name,
+)
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
@@ -17,6 +25,7 @@ def test_only_the_log_keeps_for_ever() -> None:
     assert [topic for topic in TOPICS if topic.retention is None] == [MEMORY_EVENTS]
     assert MEMORY_EVENTS.config["retention.ms"] == MEMORY_EVENTS.config["retention.bytes"] == "-1"
     assert MEMORY_EVENTS.config["cleanup.policy"] == "delete"
+    assert [topic for topic in TOPICS if "compact" in topic.config["cleanup.policy"]] == [MEMORY_OUTCOMES]
 
 
 def test_a_dead_letter_has_room_for_the_largest_record_and_its_headers() -> None:
@@ -31,6 +40,6 @@ def test_names_are_unique_and_prefixed() -> None:
 
 
 def test_every_topic_is_read_or_is_the_end_of_the_way() -> None:
-    assert [topic for topic in TOPICS if not topic.consumers] == [DEAD_LETTERS]
+    assert [topic for topic in TOPICS if not topic.consumers] == [MEMORY_OUTCOMES, DEAD_LETTERS]
     assert all(topic.producers for topic in TOPICS)
     assert MEMORY_EVENTS.producers == ("resolve",), "one stage decides"

@@ -16,7 +16,7 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.window import Window
 from mnemolog.streams.runtime import read_your_writes
-from mnemolog.streams.runtime.decision_stages import DecisionStages
+from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.runtime.read_your_writes import Watermark
 from mnemolog.streams.runtime.worker import ALL_STAGES, CHAINABLE, StageFactory
 from mnemolog.streams.settings import StreamsSettings
@@ -74,8 +74,9 @@ def parts(monkeypatch: pytest.MonkeyPatch, log: LogEnds) -> Any:
         build_for=lambda _: None, chat=None, resolver=None, embedder=SimpleNamespace(model="m")
     )
     unused: Any = None
-    stages: Any = DecisionStages(unused, models, StreamsSettings(), clock=lambda: NOON)
-    stages._finder = CommittedTables()
+    committed: Any = CommittedTables()
+    stores = replace(Stores.of_pool(unused, StreamsSettings()), finder=committed)
+    stages = DecisionStages(stores, models, StreamsSettings(), clock=lambda: NOON)
     projector = SimpleNamespace(next_offsets=nothing)
     return SimpleNamespace(
         stages=stages, models=models, kafka_log=log, watermark=Watermark(nothing), projector=projector
