@@ -234,9 +234,8 @@ SELECT
     coalesce(before_end.unresolved, false) AS was_unresolved,
     EXISTS (
         SELECT
-        FROM memory_events AS made
-        WHERE made.fact_id = standing.fact_id
-            AND made.event IN ('fact_replaced', 'fact_corrected')
+        FROM (SELECT * FROM memory_events WHERE memory_events.fact_id = standing.fact_id OFFSET 0) AS made
+        WHERE made.event IN ('fact_replaced', 'fact_corrected')
             AND made.decided_by = 'person'
             AND ended.fact_id = ANY(made.targets)
     ) AS by_command,

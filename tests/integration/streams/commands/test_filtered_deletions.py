@@ -61,7 +61,7 @@ async def test_a_key_narrows_a_filter_further_and_what_waited_holds(
     done = await harness.execute("c1", order, at=day(9))
     assert await db.rows("SELECT text FROM facts WHERE status = 'retracted'") == [("Alice lives in Bern.",)]
     assert ("Alice lives in Rome.",) in await db.rows("SELECT text FROM facts WHERE status = 'active'")
-    assert [event.event for event in done.events] == ["fact_retracted", "pending_rejected"]
+    assert [event.event for event in done.events] == ["fact_retracted", "pending_confirmed"]
 
 
 async def test_the_log_keeps_the_filter_and_names_the_facts(harness: CommandHarness) -> None:
