@@ -66,6 +66,14 @@ OTTO: Final = "Otto (10:31): I live in Oslo now\nOtto (10:32): I am vegan"
         ("Max sagt: „Ich wohne in Bern.“", 1, "Rita wohnt in Bern.", False),
         ("Ana dijo: «Vivo en Lima.»", 1, "Rita vive en Lima.", False),
         ("老王说“我住在西安。”", 1, "Rita住在西安。", False),
+        ("Ben wrote: 'I got engaged.'", 1, "Rita got engaged.", False),
+        ("Tom said \u2018I don't eat meat.\u2019", 1, "Rita does not eat meat.", False),
+        ("»Ich wohne in Bern«, schrieb Otto.", 1, "Rita wohnt in Bern.", False),
+        ("\u2039J'habite à Lyon\u203a, écrit Paul.", 1, "Rita habite à Lyon.", False),
+        ("Tom: I live in Rome", 1, "Rita lives in Rome.", False),
+        ("Rita: I live in Rome", 1, "Rita lives in Rome.", True),
+        ("The boys' house isn't far from Ana's; I live in Rome.", 1, "Rita lives in Rome.", True),
+        ("My son is called 'Leo'.", 1, "Rita's son is called Leo.", True),
         ('I told Tom: "I moved to Rome."', 1, "Rita moved to Rome.", True),
         ('My motto is "never give up", and I live in Oslo.', 1, "Rita lives in Oslo.", True),
         ('Watched "The Wire" again.', 1, "Rita watched The Wire again.", True),
@@ -242,6 +250,34 @@ def test_names_are_read_and_ties_and_values_are_names(
     assert [(one.predicate, one.object) for one in found.relations] == relations
 
 
+@pytest.mark.parametrize(
+    ("said", "slot", "names", "named"),
+    [
+        ("My sister sings.", "sister: yes", "", None),
+        ("Yes, my sister sings.", "sister: Yes", "", None),
+        ("I have two children.", "children: two", "", None),
+        ("Two children of mine sing.", "children: Two", "", None),
+        ("My 2 children sing.", "children: 2", "", None),
+        ("My brother in Ireland sings.", "brother: brother in Ireland", "", None),
+        ("My mother sings.", "mother: Mother", "", None),
+        ("My sister sings.", "sister: a singer", "", None),
+        ("My sister is Eva.", "sister: Eva", "", "Alice's sister Eva"),
+        ("My sister is called Eva-Maria.", "sister: Eva-Maria", "", "Alice's sister Eva-Maria"),
+        ("My dentist is Dr. Okafor.", "dentist: Dr. Okafor", "", "Alice's dentist Dr. Okafor"),
+        ("my sister is lea.", "sister: lea", "lea: person", "Alice's sister lea"),
+    ],
+)
+def test_the_value_of_a_tie_is_somebody_only_where_it_is_a_name(
+    said: str, slot: str, names: str, named: str | None
+) -> None:
+    small = {"line": 1, "text": said, "about": "Alice", "slot": slot, "change": "new", "names": names}
+    facts = parse_extraction(json.dumps({"facts": [small]}), extraction(user(said), speaker="Alice")).value or ()
+    assert [fact.text for fact in facts] == [said]
+    assert [one.object for one in facts[0].relations] == [named] * (named is not None)
+    value = slot.partition(": ")[2]
+    assert named or not any(one.name.endswith(f" {value}") for one in facts[0].entities)
+
+
 @pytest.mark.parametrize(("tie", "name"), [("sister", "Maud"), ("boss", "Henrik"), ("friend", "Ana Keller")])
 def test_a_fact_about_somebody_of_a_tie_has_no_tie_to_the_same_one(tie: str, name: str) -> None:
     small = {"line": 1, "text": f"{name} sings.", "about": name, "slot": f"{tie}: {name}", "change": "new"}
@@ -277,6 +313,7 @@ ENDED: Final = {"text": "Alice no longer rents a flat.", "subject": "Alice", "ac
 HOUSE: Final = {"text": "Alice owns a house now.", "subject": "Alice", "action_hint": "update"}
 BERN: Final = {"text": "Alice lives in Bern.", "key": "home_city", "value": "Bern"}
 OSLO: Final = {"text": "Alice's flat is in Oslo.", "key": "home_city", "value": "Oslo"}
+ROCHE: Final = {"text": "Alice works at Roche now.", "key": "employer", "value": "Roche", "subject": "Alice"}
 RENT: Final = {"text": "Alice pays 870 euros rent.", "key": "rent"}
 JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
 
@@ -286,6 +323,16 @@ JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
     [
         (HOUSE, FLAT, "ended", ("REPLACE", (1,))),
         (HOUSE, FLAT, "mistake", ("REPLACE", (1,))),  # it says "now"
+        ({"text": "Alice owns a house."}, FLAT, "ended", ("SIMILAR", (1,))),  # no word tells a change
+        ({"text": "Alice lives in Bern."}, {"text": "Alice loves hiking."}, "ended", ("SIMILAR", (1,))),
+        (ROCHE, BERN | {"subject": "Alice"}, "ended", ("SIMILAR", (1,))),  # another slot, and no word in common
+        (
+            ROCHE | {"text": "Alice left Nestle.", "action_hint": "retract"},
+            BERN | {"subject": "Alice"},
+            "ended",
+            ("SIMILAR", (1,)),
+        ),
+        (ROCHE | {"text": "Alice moved from Bern to Roche."}, BERN | {"subject": "Alice"}, "ended", ("REPLACE", (1,))),
         ({"text": "Alice never rented a flat."}, FLAT, "mistake", ("CONTRADICT", (1,))),
         ({"text": "Alice likes tea."}, {"text": "Alice likes coffee."}, "mistake", ("SIMILAR", (1,))),
         ({"text": "Alice takes 3 pills."}, {"text": "Alice takes 5 pills."}, "mistake", ("CONTRADICT", (1,))),
