@@ -185,17 +185,17 @@ class Source:
 
     def _unsaid(self, text: str, subject: str) -> Iterator[tuple[str, str]]:
         """Words, names, amounts, habits and causes of a text that nobody said."""
-        source, bare = f"{self.excerpt} {self.asked}", text
-        for name in self.turn.speakers:  # of "a-long-name@example.org" each part would count as a word
-            bare = bare.replace(name, " ")
+        own, source = read(text), f"{self.excerpt} {self.asked}"
+        names = frozenset().union(*(read(name).words for name in self.turn.speakers))
+        bare = " ".join(token for token in own.tokens if stem_of(token) not in names)
         scripts, languages = (main_script(bare), main_script(source)), (is_english(text), is_english(source))
         if (all(scripts) and scripts[0] != scripts[1]) or (None not in languages and languages[0] != languages[1]):
             yield "translation", "it is in another language than its excerpt"
             return
-        own = read(bare)
         known = (*self.said, *self.turn.names)
         words = frozenset().union(*(read(one).words for one in known))
-        if len({*own.stems} - _MEASURES) > _MOST_OTHER_WORDS and own.words.isdisjoint(words):
+        is_told_at_length = len({*own.stems} - names - _MEASURES) > _MOST_OTHER_WORDS
+        if is_told_at_length and (own.words - names).isdisjoint(words):
             yield "words", "it shares no word with what was said"
         causes = PATTERNS["cause"].split(" ".join(own.tokens).casefold())[1:]
         habits = WORDS["habits"].intersection(map(str.casefold, own.tokens))
