@@ -104,7 +104,14 @@ NO_SLOT = [
     *("I'm working at Starbucks today", "I'm vegan on Mondays", "I'm not just vegan"),
     *("I work for Tom", "Call me Bob", "My employer is German", "Netflix is my boyfriend"),
     *("Update: I moved to Oslo.", "I live in Bern; my name is Ana", "I have lived in Rome", "I have been vegan"),
-    *("I live in Rome for the week", "I live in Rome in June", "I live in Oslo this month", "I live in Fairhaven"),
+    *(
+        "I live in Rome for the week",
+        "I live in Rome in June",
+        "I live in Rome in Winter",
+        "I moved to Rome with my thoughts",
+        "I live in Oslo this month",
+        "I live in Fairhaven",
+    ),
     *(
         "I work at SAP as a guest",
         "I live in Oslo as a tourist",
