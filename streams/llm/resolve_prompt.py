@@ -550,7 +550,7 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
     """The answer about two facts, but where their words tell that it is another one.
 
     A denial of just what a known fact says ends that, and so does another value of a slot that holds one, or another
-    amount. What is said of somebody or something else ends nothing.
+    amount. What is said of somebody or something else ends nothing, nor does what tells no change.
     """
     if answer != "both" and is_of_another(fact, known, names):
         return "both"
@@ -569,11 +569,14 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
         return "ended" if is_certain and (is_changed or is_denial(fact, known, names)) else answer
     if texts_equivalent(fact.text, known.text):
         return "same"
+    about = {stem for name in (fact.subject, known.subject, *names) if name for stem in read(name).stems}
+    is_same_slot = fact.key == known.key or None in (fact.key, known.key) or {*own.stems} & {*before.stems} - about
     denied = frozenset().union(*(one.reached for one in own.denials)) - {*read(fact.subject or "").stems}
-    if denied - {*before.stems} and values[1] and values[1].isdisjoint(own.stems):
-        return "both"  # "no Wagner" ends no love of opera
+    is_part = denied - {*before.stems} and values[1] and values[1].isdisjoint(own.stems)
+    if not is_same_slot or is_part:
+        return "both"  # a new job ends no home, and "no Wagner" ends no love of opera
     if fact.event_time or tells_now:
         return "ended"
     # "likes tea" takes back no "likes coffee": a correction denies something, or has other amounts.
     corrects = own.denies or said.denies or (own.claimed and before.claimed - own.claimed)
-    return answer if answer == "ended" or is_other_value or corrects else "both"
+    return answer if is_other_value or corrects or (answer == "ended" and fact.action_hint != "new") else "both"
