@@ -92,7 +92,7 @@ class Access:
             return None
         if any("tenant" in ids for ids in several):
             raise ForbiddenError("the tenant is that of the key: leave it out of `any`")
-        return [{**ids, "user_id": self.scope(ids)["user_id"]} if "user_id" in ids else ids for ids in several]
+        return [{**ids, "user_id": self.scope(ids).get("user_id")} if "user_id" in ids else ids for ids in several]
 
 
 class Gate:

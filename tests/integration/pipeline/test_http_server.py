@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from mnemolog import AsyncMemoryClient
 from mnemolog.client.connections import ReadPool
-from mnemolog.errors import SettingsError
+from mnemolog.errors import ServerUnavailableError, SettingsError
 from mnemolog.server.access import RIGHTS, NotAuthenticatedError
 from mnemolog.server.keys import KeyStore, UnknownKeyError, make_key
 from mnemolog.server.serve import serving
@@ -113,6 +113,16 @@ async def test_keys_are_taken_until_they_end(url: str, keys: KeyStore, tenant: T
         await store.principal(text)
     with pytest.raises(UnknownKeyError, match="no valid key has the id or name"):
         await store.revoke(new.key_id)
+    kept = await create(keys, tenant.tenant)
+    await store.principal(kept)
+    nowhere = ReadPool("postgresql://nobody@127.0.0.1:1/nothing", size=2, statement_timeout=5.0)
+    store._pool = nowhere
+    moments[0] += timedelta(minutes=50)
+    assert (await store.principal(kept)).tenant == tenant.tenant  # while Postgres is away
+    moments[0] += timedelta(minutes=20)
+    with pytest.raises(ServerUnavailableError):
+        await store.principal(kept)
+    await nowhere.close()
 
 
 async def test_nobody_gets_out_of_the_users_and_the_tenant_of_a_key(
@@ -284,6 +294,7 @@ async def test_pages_export_import_and_events(url: str, keys: KeyStore, tenant: 
         report = await http.post("/v1/import", params={"user_id": "carla", "wait": 30}, content=lines)
         assert (report.json()["sent"], report.json()["added"]) == (3, 3)
         assert [one["id"] for one in (await http.get("/v1/users")).json()] == ["alice", "carla"]
+        assert (await http.get("/v1/failed-turns")).json() == []
 
 
 async def test_commands_change_and_undo(url: str, keys: KeyStore, tenant: TenantHarness) -> None:

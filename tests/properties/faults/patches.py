@@ -25,6 +25,7 @@ from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.stages import extract, promote
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.text import differences
+from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import comparable_text, words_of
 from tests.properties import harness
 from tests.properties.faults.former import PatchedPlaces, fault
@@ -392,4 +393,10 @@ def parts_of_words_are_words() -> PatchedPlaces:
 
 @fault("an excerpt is judged without its sentence", found_by="shared")
 def excerpts_have_no_sentence() -> PatchedPlaces:
-    return [(evidence._EvidenceMessage, "sentences", lambda _, excerpt: excerpt)]
+    right = evidence.Source.__init__
+
+    def bare(self: evidence.Source, turn: Any, said: Any, excerpt: str) -> None:
+        right(self, turn, said, excerpt)
+        self.sentence, self.near = excerpt, read(excerpt)
+
+    return [(evidence.Source, "__init__", bare)]
