@@ -3,19 +3,26 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from mnemolog import AsyncMemoryClient
 from mnemolog.client.connections import ReadPool
 from mnemolog.errors import ServerUnavailableError, SettingsError
 from mnemolog.server.access import RIGHTS, NotAuthenticatedError
+from mnemolog.server.app import build_app
+from mnemolog.server.gate import Gate
 from mnemolog.server.keys import KeyStore, UnknownKeyError, make_key
 from mnemolog.server.serve import serving
+from mnemolog.server.tools import offering_tools
 from mnemolog.settings import Settings
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import TenantHarness, client_settings
@@ -364,3 +371,63 @@ async def test_a_stop_ends_requests_that_wait_and_health_says_so(shared_worker: 
             assert not waiting.done()
         assert (await waiting).status_code == 404
         assert await stream.aread() == b""
+
+
+@asynccontextmanager
+async def assistant(url: str, key: str, *, mode: str = "auto", query: str = "") -> AsyncIterator[Client]:
+    """The SDK's client with a key at `/mcp`."""
+    async with (
+        create_mcp_http_client(headers={"Authorization": f"Bearer {key}"}) as http,
+        Client(streamable_http_client(f"{url}/mcp{query}", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+async def told(client: Client, tool: str, /, **arguments: Any) -> str:
+    """What a tool answers, a refusal among it."""
+    result = await client.call_tool(tool, arguments)
+    return " ".join(one.text for one in result.content if one.type == "text")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_an_assistant_has_the_tools_with_the_rights_of_its_key(
+    url: str, keys: KeyStore, tenant: TenantHarness, mode: str
+) -> None:
+    name = tenant.tenant
+    async with assistant(url, await create(keys, name, "alice"), mode=mode) as client:
+        assert len((await client.list_tools()).tools) == 10
+        assert "Bern" in await told(client, "add_memory", text="I live in Bern.", user_id="bob")
+    async with assistant(url, await create(keys, name, "alice", ["read"]), mode=mode) as reader:
+        assert "Bern" in await told(reader, "get_memories")
+        assert "this needs the right publish" in await told(reader, "add_memory", text="I live in Bonn.")
+    everybody = await create(keys, name)
+    async with assistant(url, everybody, mode=mode) as client:
+        assert "/mcp?user_id=alice" in await told(client, "get_memories")
+    async with assistant(url, everybody, mode=mode, query="?user_id=alice") as client:
+        assert "Bern" in await told(client, "get_memories")
+    async with assistant(url, await create(keys, name, "bob"), mode=mode, query="?user_id=alice") as client:
+        assert "is none of them" in await told(client, "get_memories")
+
+
+async def test_who_has_no_key_gets_no_tool(url: str) -> None:
+    async with caller(url, None) as http:
+        refused = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await http.get("/mcp")).status_code == 405
+
+
+async def test_where_servers_are_is_told_to_nobody_who_asks_over_http(keys: KeyStore) -> None:
+    key = await create(keys, "default", "alice")
+    async with AsyncMemoryClient(kafka="127.0.0.1:9", postgres="postgresql://127.0.0.1:9/none") as away:
+        gate = Gate(away, tenant="default", keys=keys)
+        app = build_app(away, gate, max_body=2000)
+        headers = {"Authorization": f"Bearer {key}", "Accept": "application/json, text/event-stream"}
+        transport = httpx.ASGITransport(app)
+        async with (
+            offering_tools(app, gate, "core"),
+            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as http,
+        ):
+            call = {"name": "get_memories", "arguments": {}}
+            answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    assert "not available at the moment" in answer.text
+    assert "127.0.0.1" not in answer.text
