@@ -217,6 +217,12 @@ async def follow_changes(
         beside={fact_id: await facts.conflicting_fact_ids(fact_id) for fact_id in unresolved},
     )
     found = consequences(change, rules)
+    examples = {entity_id: fact_id for fact_id, entity_id in before.items()}
+    shown = {one.entity_id: one for one in await facts.subjects_of(list(examples.values()))}
+    for one in _entities(known, changes):
+        shown.setdefault(one.entity_id, KnownEntity(entity_id=one.entity_id, name=one.name, type=one.type, aliases=()))
+    subjects = {fact_id: shown.get(entity_id) if entity_id else None for fact_id, entity_id in after.items()}
+    rules = replace(rules, subjects=subjects, parted=found.parted)
     if not (found.parted or found.states):
         return tuple(made), rules
     event = SubjectsChanged(
@@ -228,12 +234,7 @@ async def follow_changes(
         ),
         moved_ends=tuple(found.marks),
     )
-    examples = {entity_id: fact_id for fact_id, entity_id in before.items()}
-    shown = {one.entity_id: one for one in await facts.subjects_of(list(examples.values()))}
-    for one in _entities(known, changes):
-        shown.setdefault(one.entity_id, KnownEntity(entity_id=one.entity_id, name=one.name, type=one.type, aliases=()))
-    subjects = {fact_id: shown.get(entity_id) if entity_id else None for fact_id, entity_id in after.items()}
-    return (*made, event), replace(rules, subjects=subjects, parted=found.parted)
+    return (*made, event), rules
 
 
 _END: Final = {"status", "true_to", "closed_at", "believed_from", "believed_to", "superseded_by"}

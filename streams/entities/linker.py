@@ -1,13 +1,13 @@
 """Looks up the entities that the facts of a source may name, and makes the events that link the facts to them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mnemolog.schemas import ids
-from mnemolog.schemas.command import Promote, Update
+from mnemolog.schemas.command import Update
 from mnemolog.schemas.entities import MAX_UNLINKED, Alias, UnlinkedName
 from mnemolog.schemas.entity_events import (
     AnyEntityEvent,
@@ -59,11 +59,16 @@ class EntityLinker:
     name_twin: float
 
     async def find(
-        self, envelope: MatchedFacts, facts: Sequence[ExtractedFact], texts: Iterable[str] = ()
+        self,
+        envelope: MatchedFacts,
+        facts: Sequence[ExtractedFact],
+        texts: Iterable[str] = (),
+        in_run: Mapping[str, frozenset[str]] | None = None,
     ) -> TurnEntities | None:
         """The entities that `facts` of this source name, looked up by their names and by the words of `texts`.
 
-        None for a source without scope, and for one without facts and texts.
+        Of promoted facts, `in_run` has all names that the run knows of each name. None for a source without scope, and
+        for one without facts and texts.
         """
         words = text_keys((*texts, *(fact.text for fact in facts if not envelope.infer)))
         if envelope.scope is None or not (facts or words.heads):
@@ -76,7 +81,7 @@ class EntityLinker:
             user_names=envelope.user_names,
             model=reader.model if reader else None,
             prompt_version=reader.prompt_version if reader else None,
-            tells_ties=not isinstance(envelope.order, Promote),
+            in_run=in_run,
         )
         asked = lookup_keys(facts, context) | words
         named = envelope.name_vectors if self.name_twin else ()
@@ -96,13 +101,14 @@ class EntityLinker:
         """The promoted facts of a turn with the names that their originals know, and the entities of these names."""
         origins = [one.original.promoted_from.fact_id for one in turn.facts if one.original is not None]
         originals = await self.facts.linked_facts(origins)
-        facts = [
-            said_again(one.fact, originals[fact_id]) if fact_id in originals else one.fact
-            for one, fact_id in zip(turn.facts, origins, strict=True)
-        ]
+        facts, in_run = [], dict[str, frozenset[str]]()
+        for one, fact_id in zip(turn.facts, origins, strict=True):
+            fact, known = said_again(one.fact, originals[fact_id]) if fact_id in originals else (one.fact, {})
+            facts.append(fact)
+            in_run |= known
         named = [one.model_copy(update={"fact": fact}) for one, fact in zip(turn.facts, facts, strict=True)]
         turn = turn.model_copy(update={"facts": tuple(named)})
-        return turn, await self.find(turn, facts, [fact.text for fact in facts])
+        return turn, await self.find(turn, facts, [fact.text for fact in facts], in_run)
 
     async def names_to_ask(self, found: TurnEntities) -> DoubtfulNames | None:
         """The names of a source that a model is asked about; None where no name is in doubt."""

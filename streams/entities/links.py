@@ -35,6 +35,7 @@ from mnemolog.streams.entities.resolver import (
     NameVectors,
     answers_by_name,
     named_entities,
+    names_of,
     same_as_pairs,
 )
 from mnemolog.streams.text.differences import USER
@@ -166,7 +167,7 @@ def links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLink
     owned = []
     for entity in named_entities(fact, resolver.context):
         name = read_name(entity.name)
-        words = None if resolver.context.tells_ties else fact.text
+        words = None if resolver.context.in_run is None else fact.text
         if name is None or (found := resolver.entity_of(name, entity.type, words)) is None:
             resolver.report_unresolved(entity.name, is_name=name is not None and not name.is_bare)
             continue
@@ -223,8 +224,8 @@ def subject_of_sources(fact: ExtractedFact, sources: Iterable[LinkedFact]) -> Kn
     return next((entity for entity, role in links if role == "subject"), None)
 
 
-def said_again(fact: ExtractedFact, original: LinkedFact) -> ExtractedFact:
-    """A fact to be said in another scope, with the entities and relations of its `original`.
+def said_again(fact: ExtractedFact, original: LinkedFact) -> tuple[ExtractedFact, dict[str, frozenset[str]]]:
+    """A fact to be said in another scope, with the entities and relations of its `original`; and all names of each.
 
     Each entity has the words by which the text calls it, and what tells it from others of its name: of "Tom" the
     "my brother Tom" or the "Tom from work" that the scope of the original knows.
@@ -232,6 +233,7 @@ def said_again(fact: ExtractedFact, original: LinkedFact) -> ExtractedFact:
     words = f"{fact.text} {original.subject or ''}"
     users = {str(one.entity_id) for one in original.entities.values() if one.keys("user")}
     names: dict[UUID, str] = {}
+    known: dict[str, frozenset[str]] = {}
     for entity_id in (
         *(entity_id for entity_id, _ in original.links),
         *(end for one in original.relations for end in (one.subject_id, one.object_id)),
@@ -247,6 +249,7 @@ def said_again(fact: ExtractedFact, original: LinkedFact) -> ExtractedFact:
             names[entity_id] = name.text
         else:
             names[entity_id] = " ".join(filter(None, (tie, name.text if name else None))) or entity.name
+        known[names[entity_id]] = frozenset() if entity.keys("user") else names_of(entity)
     roles = [(entity_id, role) for entity_id, role in original.links if names[entity_id] != USER]
     subject = next((names[entity_id] for entity_id, role in roles if role == "subject"), fact.subject)
     entities = [
@@ -263,7 +266,7 @@ def said_again(fact: ExtractedFact, original: LinkedFact) -> ExtractedFact:
         for one in original.relations
     ]
     named = {"entities": tuple(entities)[:MAX_ENTITIES], "relations": tuple(relations)[:MAX_RELATIONS]}
-    return fact.model_copy(update=named | {"subject": subject})
+    return fact.model_copy(update=named | {"subject": subject}), known
 
 
 MAX_FACT_RELATIONS: Final = 2 * MAX_RELATIONS

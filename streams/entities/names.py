@@ -57,7 +57,7 @@ _SHORT_FORMS: Final = [
     for full, shorts in language.items()
     for short in shorts.split()
 ]
-_OWN_NAMES: Final = frozenset(_TABLE["full_names"].split())
+_OWN_NAMES: Final = frozenset((*_TABLE["full_names"].split(), *(full for _, full in _SHORT_FORMS)))
 _FEMININE_ENDINGS: Final = re.compile(r"(?:i|in|n|nn|l|ll|ell|ett|iett|ienn)[ae]|bel")
 """Endings that make a woman's name of a man's: "Daniela", "Paulina", "Antoinette"."""
 MIN_PREFIX: Final = 3
@@ -89,17 +89,13 @@ def is_first_name(word: str) -> bool:
 def is_short_form(short: str, first: str) -> bool:
     """Whether the table has a short form of a first name, or it is the first letters of that: "Alex" of Alexander.
 
-    Not where the letters are another name: "Jan" of Janet, "Victor" of Victoria, "Dan" (Daniel in the table) of
-    Daniela.
+    For the short forms in the table only that decides: "Dan" is Daniel, and not Daniela. A name of its own is short for
+    none: "Jan" for Janet, "Lena" for Magdalena.
     """
-    full = _FULL.get(short, frozenset())
-    if first in full:
-        return True
-    if len(short) < MIN_PREFIX or not first.startswith(short) or len(first) - len(short) < MIN_LEFT_OUT:
-        return False
-    if first[-1] in "ae" and any(first.startswith(one[:-1]) for one in full):
-        return False
-    return short not in _OWN_NAMES and not _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
+    if short in _OWN_NAMES or short in _FULL:
+        return first in _FULL.get(short, ()) and short not in _OWN_NAMES
+    is_beginning = len(short) >= MIN_PREFIX and first.startswith(short) and len(first) - len(short) >= MIN_LEFT_OUT
+    return is_beginning and not _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
 
 
 TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties}
@@ -187,6 +183,12 @@ class SpokenName:
     @property
     def key(self) -> str:
         return name_key(self.untitled)
+
+
+def is_surname(name: str) -> bool:
+    """Whether a name is one word after a title: "Dr. Martin" is no Martin Keller."""
+    title = _TITLE.match(name)
+    return title is not None and title[0].casefold() != "the " and " " not in name[title.end() :].strip()
 
 
 def age_in(text: str) -> str | None:
@@ -397,32 +399,28 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     if is_short_form(full, first):
         return "form"
     is_initial = len(first) == 1 and bool(rest) and rest == others
-    return "doubtful" if full.startswith(first) and (is_initial or len(first) >= MIN_PREFIX) else None
+    is_beginning = full.startswith(first) and (is_initial or len(first) >= MIN_PREFIX)
+    return "doubtful" if is_beginning or full in forms_of(first) else None
 
 
-def has_other_surname(one: str, other: str) -> bool:
-    """Whether both keys have words after the first, and neither's are the beginning of the other's."""
-    rest, others = (name.partition(" ")[2] for name in (one, other))
-    short, long = sorted((rest, others), key=len)
-    return bool(short) and not f"{long} ".startswith(f"{short} ")
+def are_of_two(names: Collection[str], others: Collection[str]) -> bool:
+    """Whether the names of two people, by their keys, show that these are two: one fits the names of both but one.
 
-
-def is_other_full_name(first: str, known: Collection[str]) -> bool:
-    """Whether a first name is the full form of a known short one of which another full form is known.
-
-    Alexandra, where somebody is called Alex and Alexander; Daniel, where somebody is called Dan and Daniela.
+    Alexandra, where Alex is Alexander; Beth, where Elizabeth is Liz; Ana Schmidt, where Ana is Ana Keller. A nickname
+    that fits none ("Bee") shows nothing.
     """
-    shorts = [short for short in known if is_short_form(short, first)]
-    if first in known or not shorts:
-        return False
-    full = (
-        one
-        for one in known
-        if is_first_name(one)
-        or any(is_short_form(short, one) for short in known)
-        or any(one.startswith(short) for short in shorts)
+    together = {*names, *others}
+    related = {one for one in together if any(relation_of_names(one, other) for other in together - {one})}
+    mine, theirs = related.intersection(names) - {*others}, related.intersection(others) - {*names}
+
+    def fits(one: str, other: str) -> bool:
+        return relation_of_names(one, other) in ("part", "form") or compare_names(one, other) == "same"
+
+    return any(
+        not any(fits(one, known) for known in theirs if known == other or compare_names(known, other) == "same")
+        for one in mine
+        for other in theirs
     )
-    return not all(is_short_form(one, first) or is_short_form(first, one) for one in full)
 
 
 TWIN_SIMILARITY: Final = 0.75
@@ -433,8 +431,6 @@ Measured on `tests/data/similar_names.toml`: record 13 of docs/decisions has the
 MAX_EDITS: Final = 2
 MIN_SWAPPED: Final = 5
 """Letters of a word in which two neighbours may have changed places."""
-MIN_MISREAD: Final = 6
-"""Letters of a word in which signs that look alike may have been misread: "Homer" and "Horner" are two names."""
 _VOWELS: Final = frozenset("aeiouy")
 _LIQUIDS: Final = frozenset("lr")
 """A swap with a vowel makes another name: "Kirsten" and "Kristen", "Leila" and "Lelia"."""
@@ -443,7 +439,6 @@ _UMLAUTS: Final = str.maketrans(
 )
 _PEOPLE: Final = frozenset({"person", "other"})
 _TITLES: Final = frozenset(map(name_key, WORDS["titles"].split("|")))
-_LOOK_ALIKE: Final = (("rn", "m"), ("vv", "w"), ("0", "o"), ("1", "l"), ("5", "s"))
 
 Likeness = Literal["same", "doubtful"]
 
@@ -510,8 +505,8 @@ def compare_names(one: str, other: str) -> Likeness | None:
     """Whether one name is certainly ("same") or possibly ("doubtful") the other one misspelled; None if neither.
 
     "same" needs an equal first letter and: two neighbouring letters swapped within a word, not both of them vowels, l
-    or r; or signs that look alike, as in scanned texts; or an umlaut written as two letters. Other small differences
-    may name two people: "Stafford" and "Stanford", "Thomson" and "Thompson", "Ana" and "Anna", "Daniel" and "Daniela".
+    or r; or an umlaut written as two letters. Other small differences may name two people: "Stafford" and "Stanford",
+    "Thomson" and "Thompson", "Ana" and "Anna", "Daniel" and "Daniela".
     """
     (first, spelled), (second, other_spelled) = _keys(one), _keys(other)
     if not first or first == second or first[:1] != second[:1] or abs(len(first) - len(second)) > MAX_EDITS:
@@ -520,14 +515,7 @@ def compare_names(one: str, other: str) -> Likeness | None:
     pairs = (
         [pair for pair in zip(words, others, strict=False) if pair[0] != pair[1]] if len(words) == len(others) else []
     )
-    # Signs that look alike, within long words.
-    is_misread = bool(pairs) and all(
-        min(map(len, pair)) >= MIN_MISREAD
-        and not any(map(str.isdigit, pair))
-        and _as_read(pair[0]) == _as_read(pair[1])
-        for pair in pairs
-    )
-    if first == other_spelled or second == spelled or is_misread:
+    if first == other_spelled or second == spelled:
         return "same"
     if not same_numbers(first, second) or _titles(first) != _titles(second):
         return None
@@ -545,15 +533,6 @@ def _is_slip(one: str, other: str) -> bool:
     is_within = 0 < start < len(one) - 2 and len(one) >= MIN_SWAPPED
     is_swapped = one[start + 1 :] != other[start + 1 :]
     return is_within and is_swapped and not {one[start], one[start + 1]} <= _VOWELS | _LIQUIDS
-
-
-def _as_read(word: str) -> str:
-    """The word with each sign replaced by the one that it looks like; numbers and codes stay as they are."""
-    if not any(letter.isalpha() for letter in word) or word[0].isdigit() or word[-1].isdigit():
-        return word
-    for sign, looks in _LOOK_ALIKE:
-        word = word.replace(sign, looks)
-    return word
 
 
 @lru_cache(maxsize=4096)

@@ -85,7 +85,7 @@ def _tie_relations(
     A retraction says it only of its subject, where it ends something else: "my colleague Ana no longer works at Acme".
     """
     ended = read_predicate(fact.key or "")
-    for link in links if resolver.context.tells_ties else ():
+    for link in links if resolver.context.in_run is None else ():
         name = read_name(link.name or "")
         if name is None or name.tie is None or (owner_id := resolver.owner_of(name)) is None:
             continue

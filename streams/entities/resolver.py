@@ -7,6 +7,7 @@ the names of one source (`NameResolver`).
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -35,11 +36,12 @@ from mnemolog.streams.entities.names import (
     TIE_TYPES,
     SpokenName,
     age_in,
+    are_of_two,
     bearer_called,
+    compare_names,
     forms_of,
-    has_other_surname,
     has_tie,
-    is_other_full_name,
+    is_surname,
     likeness_of,
     name_key,
     read_name,
@@ -135,6 +137,10 @@ class EntityRegistry:
     def of_name(self, key: str) -> list[KnownEntity]:
         return [entity for entity in self if key in names_of(entity)]
 
+    def has_twin(self, entity: KnownEntity) -> bool:
+        """Whether an entity may be the same as another one that is known."""
+        return bool(entity.possible_twins) or any(entity.entity_id in one.possible_twins for one in self)
+
     def shown_of_name(self, key: str) -> list[KnownEntity]:
         """The entities with this proper name, where readers see the name."""
         return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
@@ -172,8 +178,8 @@ MAX_USER_NAMES: Final = 5
 class NameContext:
     """The source (a turn or a command) whose names are read, its speaker, and the names of the user.
 
-    `model` and `prompt_version` are those of the model that read the facts of the source, None for the rules. Where
-    ties only tell apart people of one name (`tells_ties` is False), a tie in a name states no relation.
+    `model` and `prompt_version` are those of the model that read the facts of the source, None for the rules. Of facts
+    that a run had told, `in_run` has all names that the run knows of each name; a tie there states no relation.
     """
 
     owner: str
@@ -182,7 +188,7 @@ class NameContext:
     user_names: tuple[str, ...] = ()
     model: str | None = None
     prompt_version: str | None = None
-    tells_ties: bool = True
+    in_run: Mapping[str, frozenset[str]] | None = None
 
     def is_user(self, name: str | None) -> bool:
         """Whether a name is the user's: None, a word for the user ("I"), or one of the user's names."""
@@ -239,6 +245,7 @@ def lookup_keys(facts: Sequence[ExtractedFact], context: NameContext) -> LookupK
     """The keys that find every entity that the names in these facts may mean, and the user."""
     said = {entity.name for fact in facts for entity in named_entities(fact, context)}
     said |= {name for fact in facts for pair in same_as_pairs(fact) for name in pair if not context.is_user(name)}
+    said |= {other for name in said for other in (context.in_run or {}).get(name, ())}
     if context.other_speaker is not None:
         said.add(context.other_speaker)
     return keys_of_names(said, context)
@@ -262,11 +269,16 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
 
 
 class AskedName(NamedTuple):
-    """A name of a type, and the key of the tie in it, which ends with the id of its owner."""
+    """A name of a type, the key of the tie in it, which ends with the id of its owner, and other keys of its bearer."""
 
     name: SpokenName
     kind: EntityType
     tie_key: str | None = None
+    others: frozenset[str] = frozenset()
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return self.others | {self.name.key} - {""}
 
     @property
     def marks(self) -> set[str]:
@@ -293,11 +305,11 @@ class FoundEntity:
 
 
 class Fit(NamedTuple):
-    """What fits a known entity to a name: the place of the step, the step, and whether the name surely means it."""
+    """What fits a known entity to a name: the place of the step, the step, and what speaks against the join."""
 
     place: int
     step: ResolutionStep
-    is_sure: bool
+    against: str | None = None
 
 
 def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
@@ -310,57 +322,59 @@ def find_entity(asked: AskedName, registry: EntityRegistry) -> FoundEntity:
     fits = [(one, fit) for one in possible if (fit := _fit(asked, one, registry))]
     place = min((fit.place for _, fit in fits), default=None)
     found = {one.entity_id: (one, fit) for one, fit in fits if fit.place == place}
-    meant = _meant(asked, place, [one for one, _ in found.values()])
-    if not all(found[one.entity_id][1].is_sure for one in meant):
-        meant = []
-    against = next((reason for one in meant for reason in objections(asked, one)), None)
+    compared = tuple(one for one, _ in found.values())
+    meant = _meant(asked, list(found.values()))
+    against = next((why for one in meant if (why := found[one.entity_id][1].against or _objection(asked, one))), None)
     if len(meant) != 1 or against:
-        reason = "the names are near in meaning" if place == _NEAR_MEANING else against
-        return FoundEntity(compared=tuple(one for one, _ in found.values()), reason=reason)
+        return FoundEntity(compared=compared, reason=against)
     (entity,) = meant
-    others = tuple(one for one, _ in found.values() if one.entity_id != entity.entity_id)
+    others = tuple(one for one in compared if one.entity_id != entity.entity_id)
     return FoundEntity(entity=entity, step=found[entity.entity_id][1].step, compared=others)
-
-
-_SLIP: Final = 3
-_NEAR_MEANING: Final = 4
 
 
 def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit | None:
     """The surest step by which a name may mean an entity; None where it does not.
 
     An equal name; the tie of an entity without a name ("my wife", after "my wife Ana" was said); of a person a longer
-    or shorter name ("Ana", "Ana Keller") or a short form ("Bob", "Robert"); a slip of spelling; a name of a thing that
+    or shorter name ("Ana", "Ana Keller"); a short form ("Bob", "Robert") or a slip of spelling; a name of a thing that
     is near in meaning.
     """
     name, names = asked.name, names_of(entity)
     is_tied = asked.tie_key is not None and asked.tie_key in entity.keys("tie")
     if not name.key:
-        return Fit(0, "tie", is_sure=True) if is_tied else None
-    if name.key in names:
+        return Fit(0, "tie") if is_tied else None
+    if not names.isdisjoint(asked.keys) and not (asked.others and are_of_two(asked.keys, names)):
         is_own = bool(entity.aliases) and entity.aliases[0].key.partition(" (")[0] == name.key
-        return Fit(0, "exact" if is_own else "alias", is_sure=True)
+        return Fit(0, "exact" if is_own else "alias")
     if is_tied and not names:
-        return Fit(1, "tie", is_sure=not name.is_new)
+        return Fit(1, "tie", "said to be a new one" if name.is_new else None)
     kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
-    related = {relation_of_names(name.key, one) for one in names} - {None} if entity.type in kinds else set()
-    if is_tied and name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}:
-        related.add("doubtful")  # a surname may change by marriage
-    if related:
-        return Fit(2, "prefix" if "part" in related else "diminutive", is_sure=related != {"doubtful"})
+    pairs = product(asked.keys, names) if entity.type in kinds else ()
+    related = {relation_of_names(key, one) for key, one in pairs} - {None}
+    if related and any(map(is_surname, (name.name or "", *(one.text for one in entity.aliases)))):
+        related = {"doubtful"}
+    has_first = name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}
+    if related or (is_tied and has_first):  # a surname may change by marriage
+        against = None
+        if related.isdisjoint(("part", "form")) or (registry.has_twin(entity) and not has_first):
+            against = "the names may be of two"
+        elif are_of_two(asked.keys, names):
+            against = "known by another full name or short form"
+        return Fit(2 if has_first else 3, "prefix" if "part" in related else "diminutive", against)
     if likeness := likeness_of(name.untitled, asked.kind, entity):
-        return Fit(_SLIP, "fuzzy", is_sure=likeness == "same")
-    return Fit(_NEAR_MEANING, "new", is_sure=False) if registry.is_near(name, asked.kind, entity) else None
+        return Fit(3, "fuzzy", None if likeness == "same" else "the names may be of two")
+    return Fit(4, "new", "the names are near in meaning") if registry.is_near(name, asked.kind, entity) else None
 
 
-def _meant(asked: AskedName, place: int | None, found: Sequence[KnownEntity]) -> Sequence[KnownEntity]:
+def _meant(asked: AskedName, fits: Sequence[tuple[KnownEntity, Fit]]) -> Sequence[KnownEntity]:
     """Of the entities with this very name those with the tie or origin that was said; without one those with none.
 
     Of the entities with a tie, and for a new one ("my new dog"), those without a name: not where another of them was
     said to be the new one, "my wife" after "my new wife Petra". Of a misspelled name those of this very type.
     """
-    if place:
-        return [one for one in found if place != _SLIP or one.type == asked.kind]
+    found = [one for one, fit in fits if fit.step != "fuzzy" or one.type == asked.kind]
+    if any(fit.place for _, fit in fits):
+        return found
     if not asked.name.key:
         if len(found) == 1 and not asked.name.is_new:
             return found
@@ -373,24 +387,17 @@ def _meant(asked: AskedName, place: int | None, found: Sequence[KnownEntity]) ->
     return found if len(found) == 1 else [one for one in found if not marks_of(one)]
 
 
-def objections(asked: AskedName, entity: KnownEntity) -> Iterator[str]:
-    """What speaks against an entity as the bearer of a name, in words for `explain`."""
-    name, names = asked.name, names_of(entity)
-    if name.is_another or (name.origin == "another" and " (another)" not in marks_of(entity)):
-        yield "said to be another one"
-    marks = marks_of(entity)
+def _objection(asked: AskedName, entity: KnownEntity) -> str | None:
+    """What speaks against an entity as the bearer of a name beside the name itself, in words for `explain`."""
+    name, names, marks = asked.name, names_of(entity), marks_of(entity)
+    if name.is_another or (name.origin == "another" and " (another)" not in marks):
+        return "said to be another one"
     if asked.marks and (marks or entity.keys("user")) and marks.isdisjoint(asked.marks):
-        yield "known by another tie or origin"
-    if name.key in names or not name.key or not names:
-        return
-    is_misspelled = likeness_of(name.untitled, asked.kind, entity) == "same"
-    if entity.keys("user") and not (is_misspelled or any(known.startswith(f"{name.key} ") for known in names)):
-        yield "the user is not called so"
-    if any(has_other_surname(name.key, known) for known in names):
-        if not is_misspelled:
-            yield "known by another surname"
-    elif is_other_full_name(name.key.partition(" ")[0], {known.partition(" ")[0] for known in names}):
-        yield "known by another full first name"
+        return "known by another tie or origin"
+    if not entity.keys("user") or not names or not name.key or name.key in names:
+        return None
+    is_called = any(known.startswith(f"{name.key} ") or compare_names(name.key, known) == "same" for known in names)
+    return None if is_called else "the user is not called so"
 
 
 def is_certainly_another(asked: AskedName, entity: KnownEntity) -> bool:
@@ -498,7 +505,8 @@ class NameResolver:
             name = SpokenName(text=name.text, name=name.text)
         kind = TIE_TYPES[name.tie] if name.tie else kind
         owner_id = self.owner_of(name) if name.tie is not None else None
-        asked = AskedName(name, kind, f"{name.tie} of {owner_id}" if owner_id else None)
+        others = (self.context.in_run or {}).get(name.text, frozenset()) if name.key else frozenset()
+        asked = AskedName(name, kind, f"{name.tie} of {owner_id}" if owner_id else None, others)
         return asked, find_by_answer(name, find_entity(asked, self.registry), self.answers, self.registry)
 
     def record(self, asked: AskedName, finding: FoundEntity, said: str = "") -> UUID | None:
@@ -506,7 +514,7 @@ class NameResolver:
 
         None where the source adds too many entities, and for a bare tie ("girlfriend") of nobody known.
         """
-        name, kind, tie_key = asked
+        name, kind, tie_key = asked[:3]
         if name.is_bare:
             return finding.entity.entity_id if finding.entity else None
         aliases = []

@@ -43,8 +43,6 @@ MAX_LINE = 2000
 MAX_COMPLAINTS = 10
 """What remains is for the next re-prompt."""
 _LONGEST_WORD = 50  # characters; where no word begins so near to the end, as in Chinese, a text is cut anywhere
-_NOT_FOR_MODELS = frozenset({"title", "maxLength", "default"})
-"""OpenAI's strict schemas refuse maxLength and default; titles are tokens."""
 _MAX_STARTS: Final = 200  # braces and brackets of a reply at which its JSON is looked for
 _MAX_REPAIRED: Final = 200_000  # characters of a reply
 _NESTED: Final = re.compile(r"(?:[\[{]\s*){40}")
@@ -105,7 +103,6 @@ class ReplyModel(BaseModel):
         frozen=True,
         coerce_numbers_to_str=True,
         allow_inf_nan=False,
-        json_schema_extra={"additionalProperties": False},
     )
 
     @model_validator(mode="wrap")
@@ -341,28 +338,18 @@ def _bare_items(value: Any) -> list[Any]:
     return [one for one in objects if len(one) > 1] if objects else given if isinstance(value, list) else []
 
 
+def list_schema(items: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """An object with these properties: all required, nothing additional."""
+    """An object with these properties: all required, nothing additional, as OpenAI's strict schemas have to be."""
     return {
         "type": "object",
         "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def reply_schema(model: type[BaseModel]) -> dict[str, Any]:
-    schema: dict[str, Any] = _pruned(model.model_json_schema())
-    return schema
-
-
-def _pruned(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_pruned(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {key: _pruned(value) for key, value in node.items() if key not in _NOT_FOR_MODELS}
-    return {**kept, "required": list(kept["properties"])} if isinstance(kept.get("properties"), dict) else kept
 
 
 def shortened(text: str, limit: int) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from time import perf_counter
-from typing import Final
 from uuid import UUID
 
 from mnemolog.schemas.base import Record
@@ -14,11 +13,8 @@ from mnemolog.schemas.stored import ReplyKey, ReplyNotStorableError, SharedCall,
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams import metrics
 from mnemolog.streams.llm import ports
-from mnemolog.streams.llm.calls import count_cost, record_call
+from mnemolog.streams.llm.calls import record_call
 from mnemolog.streams.micro_batcher import MicroBatcher
-
-_LONGEST_NAME_IN_KEY: Final = 200
-"""Characters of a model's name: a turn may name any text, and an index holds 2704 bytes."""
 
 
 class CachedChatModel:
@@ -55,8 +51,7 @@ class CachedChatModel:
             if known is None:
                 started = perf_counter()
                 reply = await self._model.complete(prompt)
-                milliseconds = record_call(prompt.purpose, reply.model, started, reply.usage)
-                count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
+                milliseconds = record_call(prompt.purpose, reply.model, started, reply.usage, self._prices)
                 new = _to_stored_reply(source, version, reply, milliseconds=milliseconds, attempt=attempt)
                 known = await self._puts.submit(new)
             return _to_timed_reply(known, source.position)
@@ -87,8 +82,8 @@ class CachedChatModel:
         """As `SourceChatModel`. All parts are stored at once, or none: then nothing is known of this call."""
         started = perf_counter()
         reply = await self._model.complete(prompt)
-        milliseconds = record_call(prompt.purpose, reply.model, started, reply.usage, turns=len(questions))
-        count_cost(self._prices, prompt.purpose, reply.model, reply.usage)
+        turns = len(questions)
+        milliseconds = record_call(prompt.purpose, reply.model, started, reply.usage, self._prices, turns=turns)
         parts = divide(reply)
         request = _digest(*(message.content for message in prompt.messages))
         first = next((place for place, part in enumerate(parts) if part), None)
@@ -114,9 +109,8 @@ class CachedChatModel:
     def _version(self, question: ports.Prompt) -> str:
         # The digest keeps a stored reply from answering another question: after a rebalance a turn may meet
         # other candidates, and the integers of a reply mean nothing without them.
-        name = question.model or self._model.model
-        name = name if len(name) <= _LONGEST_NAME_IN_KEY else _digest(name)
-        return f"{question.version}/{name}/{_digest(*(message.content for message in question.messages))}"
+        contents = (message.content for message in question.messages)
+        return f"{question.version}/{_digest(question.model or self._model.model, *contents)}"
 
     async def close(self) -> None:
         await self._gets.close()
@@ -188,8 +182,7 @@ class CachedEmbedder:
             started = perf_counter()
             all_texts = [text for place in missing for text in wanted[place][1]]
             embeddings = await self._embedder.embed(all_texts, divisible=divisible)
-            milliseconds = record_call("embed", self.model, started, embeddings.usage)
-            count_cost(self._prices, "embed", self.model, embeddings.usage)
+            milliseconds = record_call("embed", self.model, started, embeddings.usage, self._prices)
             metrics.EMBEDDING_TEXTS.observe(len(all_texts))
             vectors, new = iter(embeddings.vectors), []
             for place in missing:

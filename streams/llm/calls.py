@@ -20,8 +20,8 @@ T = TypeVar("T")
 _log = get_logger(__name__)
 
 
-def record_call(purpose: str, model: str, started: float, usage: Usage, *, turns: int = 1) -> float:
-    """Count a call that asks about so many turns; gives its milliseconds."""
+def record_call(purpose: str, model: str, started: float, usage: Usage, prices: PriceTable, *, turns: int = 1) -> float:
+    """Count a call that asks about so many turns, and its cost; gives its milliseconds."""
     seconds = perf_counter() - started
     if purpose == "extract":
         metrics.CALL_TURNS.observe(turns)
@@ -33,10 +33,6 @@ def record_call(purpose: str, model: str, started: float, usage: Usage, *, turns
         fresh = usage.input_tokens - usage.cached_tokens
         for result, tokens in (("cached", usage.cached_tokens), ("fresh", fresh)):
             metrics.PROMPT_TOKENS.labels(purpose=purpose, model=model, result=result).inc(tokens)
-    return round(seconds * 1000, 3)
-
-
-def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> None:
     took = ModelUsage(
         model=model,
         day=datetime.now(UTC).date(),
@@ -50,6 +46,7 @@ def count_cost(prices: PriceTable, purpose: str, model: str, usage: Usage) -> No
         metrics.UNPRICED_CALLS.labels(purpose=purpose, model=model).inc()
     else:
         metrics.MODEL_COST.labels(purpose=purpose, model=model).inc(float(amount))
+    return round(seconds * 1000, 3)
 
 
 FAILURES_TO_TELL: Final = 2

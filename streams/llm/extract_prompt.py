@@ -11,7 +11,7 @@ from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.provenance import Emotion, Energy, Mood
 from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Turn
-from mnemolog.streams.llm.ask import find_object, object_schema, one_line, quoted
+from mnemolog.streams.llm.ask import find_object, list_schema, object_schema, one_line, quoted
 from mnemolog.streams.llm.evidence import shown_messages
 from mnemolog.streams.llm.extract_reply import HINT_OF_CHANGE, lines_of, numbered_lines
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, SharedPrompt, TaskPrompt
@@ -159,8 +159,8 @@ def _schema(categories: tuple[str, ...], *, has_mood: bool) -> Mapping[str, Any]
         "change": {"type": "string", "enum": [*HINT_OF_CHANGE, "unsure"]},
         "names": text,
     }
-    moods = {"moods": {"type": "array", "items": object_schema(MOOD)}} if has_mood else {}
-    return object_schema({"facts": {"type": "array", "items": object_schema(fact)}, **moods})
+    moods = {"moods": list_schema(object_schema(MOOD))} if has_mood else {}
+    return object_schema({"facts": list_schema(object_schema(fact)), **moods})
 
 
 def turn_lines(turn: Turn, background: Background, *, first: int = 1) -> list[str]:

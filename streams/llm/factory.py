@@ -5,18 +5,18 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mnemolog.streams.llm.ports import ChatModel, Embedder, ModelWatch, ProviderConfigurationError
+from mnemolog.streams.llm.ports import ChatModel, Embedder, Problems, ProviderConfigurationError
 from mnemolog.streams.llm.rerank import QuestionVariants, Reranker
 from mnemolog.streams.settings import StreamsSettings
 
 
-def build_openai_chat_model(settings: StreamsSettings, watch: ModelWatch | None = None) -> ChatModel:
+def build_openai_chat_model(settings: StreamsSettings, problems: Problems | None = None) -> ChatModel:
     """The chat model of an OpenAI-compatible server. Raises `ProviderConfigurationError`."""
     with needs_extra("openai"):
         from mnemolog.streams.llm.openai_models import OpenAiChatModel, endpoint_of
 
         return OpenAiChatModel(
-            endpoint_of(settings, watch or ModelWatch(), embeds=False),
+            endpoint_of(settings, problems, embeds=False),
             settings.chat_model,
             structured_output=settings.structured_output,
             left_out=settings.leave_out,
@@ -24,7 +24,7 @@ def build_openai_chat_model(settings: StreamsSettings, watch: ModelWatch | None 
 
 
 def build_embedder(
-    settings: StreamsSettings, watch: ModelWatch | None = None, *, stored: int | None = None
+    settings: StreamsSettings, problems: Problems | None = None, *, stored: int | None = None
 ) -> Embedder:
     """The model that embeds; a client must embed its queries with the same one. Raises `ProviderConfigurationError`.
 
@@ -39,7 +39,7 @@ def build_embedder(
         from mnemolog.streams.llm.openai_models import OpenAiEmbedder, endpoint_of
 
         return OpenAiEmbedder(
-            endpoint_of(settings, watch or ModelWatch(), embeds=True),
+            endpoint_of(settings, problems, embeds=True),
             settings.embedding_model,
             dimensions=settings.embedding_dimensions,
             stored=stored,

@@ -8,6 +8,7 @@ import base64
 import binascii
 import json
 import math
+import os
 import re
 import struct
 from collections import defaultdict
@@ -30,6 +31,7 @@ from mnemolog.schemas.base import MAX_MODEL_NAME
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams import metrics
 from mnemolog.streams.llm import ports
+from mnemolog.streams.llm.ask import object_schema
 from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings
 from mnemolog.streams.settings import StreamsSettings
 
@@ -87,7 +89,7 @@ _MAX_TOKENS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint(ports.ModelWatch):
+class Endpoint:
     """Where to call. No `base_url` is OpenAI itself, no `api_key` is OPENAI_API_KEY; `timeout` in seconds a call.
 
     A fallback has a `name`, which is shown, and may have a chat model of its own.
@@ -100,6 +102,7 @@ class Endpoint(ports.ModelWatch):
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
     retry: RetrySettings = field(default_factory=RetrySettings)
+    problems: ports.Problems = field(default_factory=dict)
 
 
 def tokens_of(body: Mapping[str, Any]) -> ports.Usage:
@@ -132,23 +135,18 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
     timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
     address, _, query = (endpoint.base_url or "").partition("?")
     asked = dict(parse_qsl(query))
-    headers = {"api-key": endpoint.api_key} if "api-version" in asked and endpoint.api_key else {}  # as Azure names it
-    options: dict[str, Any] = {
-        "base_url": address or None,
-        "default_query": asked,
-        "default_headers": headers,
-        "max_retries": 0,
-        "timeout": timeout,
-        "http_client": openai.DefaultAioHttpClient(timeout=timeout),
-    }
-    try:
-        return openai.AsyncOpenAI(api_key=endpoint.api_key, **options)
-    except openai.OpenAIError as error:
-        if endpoint.base_url is None:
-            raise ports.ProviderConfigurationError(
-                "no key for OpenAI: set MNEMOLOG_API_KEY or OPENAI_API_KEY"
-            ) from error
-        return openai.AsyncOpenAI(api_key="none", **options)  # a local server often asks for no key
+    key = endpoint.api_key or os.environ.get("OPENAI_API_KEY")
+    if not key and not address:
+        raise ports.ProviderConfigurationError("no key for OpenAI: set MNEMOLOG_API_KEY or OPENAI_API_KEY")
+    return openai.AsyncOpenAI(
+        api_key=key or "none",  # a local server often asks for no key
+        base_url=address or None,
+        default_query=dict(asked),
+        default_headers={"api-key": key} if "api-version" in asked and key else {},  # as Azure names it
+        max_retries=0,
+        timeout=timeout,
+        http_client=openai.DefaultAioHttpClient(timeout=timeout),
+    )
 
 
 def without_key(words: str, key: str) -> str:
@@ -187,7 +185,7 @@ class Server:
         # The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of
         # a call's CPU time. An address without a path has no slash in the end.
         address = f"{str(self.client.base_url).rstrip('/')}/{path}"
-        left_out, on_failure = self._left_out[model], self.endpoint.on_failure
+        left_out = self._left_out[model]
         while True:
             sent: dict[str, Any] = {name: value for name, value in form.items() if name not in left_out}
             content = to_json(body({**sent}))
@@ -205,12 +203,10 @@ class Server:
                 return outcome
             outcome = replace(outcome, detail=without_key(outcome.detail, self.client.api_key))
             metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
-            on_failure(f"{purpose} {model}: {outcome.code}" + (f", {outcome.detail}" if outcome.detail else ""))
             if outcome.refuses not in sent:
                 return outcome
             left_out.add(outcome.refuses)
             _log.warning("parameter_left_out", model=model, parameter=outcome.refuses, detail=outcome.detail)
-            on_failure(f"{purpose} {model} refuses {outcome.refuses}, which is left out from now on")
             said = f"{outcome.refuses} is refused, and left out from now on: name it in MNEMOLOG_LEAVE_OUT"
             self.endpoint.problems[f"{purpose} {model} ({outcome.refuses})"] = said
 
@@ -341,12 +337,7 @@ _NUMBERS: Final = TypeAdapter(list[float])
 _OVERRIDE_MODEL_LABEL: Final = "other"  # the label of a turn's own model where it fails: a label has few values
 _PROBE_TEXT: Final = "Hello."
 _GREETING: Final = ports.ChatMessage(role="user", content=_PROBE_TEXT)
-_PROBE_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {"hello": {"type": "boolean"}},
-    "required": ["hello"],
-    "additionalProperties": False,
-}
+_PROBE_SCHEMA: Final = object_schema({"hello": {"type": "boolean"}})
 
 
 def answer_of(choices: Sequence[Any]) -> str | None:
@@ -633,15 +624,14 @@ def embeddings_of(
     return ports.Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
 
 
-def endpoint_of(settings: StreamsSettings, watch: ports.ModelWatch, *, embeds: bool) -> Endpoint:
+def endpoint_of(settings: StreamsSettings, problems: ports.Problems | None = None, *, embeds: bool) -> Endpoint:
     """The server of the settings for completions, or the one that `embeds`, with its fallbacks."""
     first = Endpoint(
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         timeout=settings.embedding_timeout if embeds else settings.llm_timeout,
         retry=RetrySettings(max_concurrent=settings.embedding_concurrency if embeds else settings.llm_concurrency),
-        on_failure=watch.on_failure,
-        problems=watch.problems,
+        problems={} if problems is None else problems,
     )
     others = (
         replace(

@@ -5,7 +5,7 @@ The errors are grouped by what a stage does about them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol
 from uuid import UUID
@@ -32,16 +32,8 @@ from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
 from mnemolog.streams.errors import StreamsError
 
 Purpose = Literal["extract", "resolve", "summarise", "rerank", "variants"]
-OnFailure = Callable[[str], None]
-"""Gets each failed attempt to call a model, in words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelWatch:
-    """Who learns how calls to models go: `on_failure` of each failure, `problems` why all calls of a kind fail now."""
-
-    on_failure: OnFailure = lambda _words: None
-    problems: MutableMapping[str, str] = field(default_factory=dict)
+Problems = MutableMapping[str, str]
+"""By kind of call why all such calls to models fail now, and what a model does not take, in the user's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from mnemolog.streams.llm.ask import FilledLine, ReplyModel, WholeNumber, one_line, read_reply, reply_schema, shortened
+from mnemolog.streams.llm.ask import (
+    FilledLine,
+    ReplyModel,
+    WholeNumber,
+    list_schema,
+    object_schema,
+    one_line,
+    read_reply,
+    shortened,
+)
 from mnemolog.streams.llm.ports import ChatMessage, ChatModel, Prompt, Purpose, UnusableReplyError
 
 MAX_QUESTION: Final = 2000
@@ -38,7 +47,9 @@ class VariantsReply(ReplyModel):
 async def _reply(chat: ChatModel, form: type[R], purpose: Purpose, instructions: str, asked: str) -> R:
     """The reply of a model in this form. Raises `ProviderError`: `UnusableReplyError` for a reply of another form."""
     messages = (ChatMessage(role="system", content=instructions), ChatMessage(role="user", content=asked))
-    prompt = Prompt(purpose=purpose, version=f"{purpose}-1", messages=messages, schema=reply_schema(form))
+    kind, (name,) = "integer" if form is RerankReply else "string", form.model_fields
+    schema = object_schema({name: list_schema({"type": kind})})
+    prompt = Prompt(purpose=purpose, version=f"{purpose}-1", messages=messages, schema=schema)
     reply = read_reply(form, (await chat.complete(prompt)).text)
     if isinstance(reply, tuple):
         raise UnusableReplyError("; ".join(reply))

@@ -21,7 +21,7 @@ from mnemolog.streams.llm import ask
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
 from mnemolog.streams.text.assertions import is_denial
-from mnemolog.streams.text.differences import texts_equivalent
+from mnemolog.streams.text.differences import compare_subjects, texts_equivalent
 from mnemolog.streams.text.readings import Reading, has_condition, read
 
 MAX_CANDIDATES: Final = 8
@@ -97,6 +97,13 @@ def conflicts_text(subject: NumberedConflicts) -> str:
     """
     known = {label: candidate for conflict in subject.conflicts for label, candidate in conflict.candidates}
     labels = {candidate.fact_id: label for label, candidate in known.items()}
+    new_names = {  # of who is known by another name: two whom a person merged
+        label: conflict.fact.subject
+        for conflict in subject.conflicts
+        for label, one in conflict.candidates
+        if one.subject_relation == "same"
+        and compare_subjects(one.subject, conflict.fact.subject, subject.user_names) == "other"
+    }
     names = ", ".join(ask.one_line(name)[:_MAX_SUBJECT_CHARACTERS] for name in subject.user_names[:_MAX_USER_NAMES])
     at = subject.said_at
     offset = at.strftime("%z") if at.utcoffset() else ""
@@ -117,6 +124,8 @@ def conflicts_text(subject: NumberedConflicts) -> str:
     lines += [*([f"The user is: {names}"] if names else []), "Known facts:"]
     for label, one in sorted(known.items()):
         notes = [f"since {day(one.true_from)}"]
+        if new_name := new_names.get(label):
+            notes.insert(0, f"who is {ask.one_line(new_name)[:_MAX_SUBJECT_CHARACTERS]}")
         if ends := [end for end in (one.true_to, one.valid_until) if end is not None]:
             has_ended = one.status == "ended" or min(ends) <= at
             notes.append(f"{'ended' if has_ended else 'until'} {day(min(ends))}")
@@ -541,7 +550,7 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
     """The answer about two facts, but where their words tell that it is another one.
 
     A denial of just what a known fact says ends that, and so does another value of a slot that holds one, or another
-    amount. What is said of somebody or something else ends nothing.
+    amount. What is said of somebody or something else ends nothing, nor does what tells no change.
     """
     if answer != "both" and is_of_another(fact, known, names):
         return "both"
@@ -560,11 +569,14 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
         return "ended" if is_certain and (is_changed or is_denial(fact, known, names)) else answer
     if texts_equivalent(fact.text, known.text):
         return "same"
+    about = {stem for name in (fact.subject, known.subject, *names) if name for stem in read(name).stems}
+    is_same_slot = fact.key == known.key or None in (fact.key, known.key) or {*own.stems} & {*before.stems} - about
     denied = frozenset().union(*(one.reached for one in own.denials)) - {*read(fact.subject or "").stems}
-    if denied - {*before.stems} and values[1] and values[1].isdisjoint(own.stems):
-        return "both"  # "no Wagner" ends no love of opera
+    is_part = denied - {*before.stems} and values[1] and values[1].isdisjoint(own.stems)
+    if not is_same_slot or is_part:
+        return "both"  # a new job ends no home, and "no Wagner" ends no love of opera
     if fact.event_time or tells_now:
         return "ended"
     # "likes tea" takes back no "likes coffee": a correction denies something, or has other amounts.
     corrects = own.denies or said.denies or (own.claimed and before.claimed - own.claimed)
-    return answer if answer == "ended" or is_other_value or corrects else "both"
+    return answer if is_other_value or corrects or (answer == "ended" and fact.action_hint != "new") else "both"

@@ -40,7 +40,8 @@ class _Summary(ask.ReplyModel):
     sentences: Annotated[tuple[_Sentence, ...], Field(min_length=1)]
 
 
-_SCHEMA: Final = ask.reply_schema(_Summary)
+_SENTENCE: Final = ask.object_schema({"text": {"type": "string"}, "facts": ask.list_schema({"type": "integer"})})
+_SCHEMA: Final = ask.object_schema({"sentences": ask.list_schema(_SENTENCE)})
 
 
 def summary_prompt(task: SummaryTask) -> TaskPrompt:

@@ -9,7 +9,7 @@ from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, EntityType, NamedE
 from mnemolog.schemas.facts import IMPORTANCE_OF_CATEGORY, Certainty, ExtractedFact
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
-from mnemolog.schemas.turn import Turn
+from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities import names
 from mnemolog.streams.llm.evidence import with_questions
 from mnemolog.streams.llm.extract_reply import names_of_value
@@ -44,18 +44,14 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     facts: dict[str, ExtractedFact] = {}
     omitted: list[read.Sentence] = []
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
+    until_now: list[EarlierMessage | Message] = [*earlier, *turn.messages]
+    is_text_work = any(one.role == "user" and read.WORDS["wording"].search(one.content) for one in until_now)
     for message, asked in with_questions(turn, earlier):
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
-        content = read.plain(message.content)
-        may_be_copied = bool(read.WORDS["presents"].search(content))
-        is_unsure = may_be_copied or read.WORDS["unsure"].search(content)
         found = read.sentences(message.content, speaker) if message.role == "user" else []
-        stated = [
-            () if one.omitted or not read.is_english(one.text) else read.slot_statements(one.text, turn.occurred_at)
-            for one in found
-        ]
-        clashing = read.clashing_keys([one for some in stated for one in some])
-        for place, (sentence, statements) in enumerate(zip(found, stated, strict=True)):
+        plain = None if is_text_work else read.message_statements(message.content, found, turn.occurred_at)
+        is_in_doubt = bool(read.WORDS["wording"].search(message.content))
+        for place, sentence in enumerate(found):
             words, is_short = comparable_text(sentence.text), bool(short_answer(sentence.text))
             reason = sentence.omitted or ("quotation" if without_texts(words, recalled) != words else None)
             may_answer = asked and not place and (not reason or is_short)
@@ -64,11 +60,10 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
             elif reason or is_short:
                 omitted.append(read.Sentence(text=sentence.text, omitted=reason or "undecided"))
             else:
-                is_held = is_unsure or any(one.keys & clashing for one in statements)
-                said = None if is_held else statements
-                for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, said):
-                    known = fact.model_copy(update={"certainty": "weak"}) if may_be_copied else fact
-                    facts.setdefault(known.text, known)
+                is_held = is_in_doubt or (plain is None and read.slot_statements(sentence.text, turn.occurred_at))
+                for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, plain[place] if plain else ()):
+                    held = {"certainty": "weak", "action_hint": "new"} if is_held else {}
+                    facts.setdefault(fact.text, fact.model_copy(update=held))
     kept = list(facts.values())
     omitted += [read.Sentence(text=fact.excerpt, omitted="too_long") for fact in kept[MAX_FACTS:]]
     return kept[:MAX_FACTS], omitted
@@ -89,16 +84,10 @@ def _answer(asked: str, said: str, speaker: str, at: datetime) -> ExtractedFact 
 
 
 def _read_sentence(
-    said: str, speaker: str, at: datetime, statements: Sequence[read.SlotStatement] | None
+    said: str, speaker: str, at: datetime, statements: Sequence[read.SlotStatement]
 ) -> Iterator[ExtractedFact]:
-    """The slots that a sentence fills, and where it says more than these the sentence in its own words.
-
-    Without `statements` its message is in doubt: it fills and ends nothing.
-    """
-    kept = _kept_fact(said, speaker, at, statements or ())
-    if statements is None:
-        yield kept.model_copy(update={"action_hint": "new"})
-        return
+    """The slots that a sentence fills, and where it says more than these the sentence in its own words."""
+    kept = _kept_fact(said, speaker, at, statements)
     fills = [one for one in statements if one.act in read.FILLS]
     for one in fills:
         (key,), act, value = one.keys, one.act, one.value
@@ -110,7 +99,7 @@ def _read_sentence(
             "value": value,
             "single_valued": is_single_valued(key),
             "importance": IMPORTANCE_OF_CATEGORY[written["importance_category"]],
-            "certainty": "weak" if act == "suggests" else "strong" if is_home else "explicit",
+            "certainty": "strong" if is_home else "explicit",
             "action_hint": "update" if act == "changes" else "new",
             "valid_until": None,
             "entities": entities,

@@ -36,7 +36,10 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
                 finding = ("CONTRADICT", "what was planned is denied")
             elif conflict.valid_from < known.true_from and not tells_change:
                 finding = _finding(slot_statements(known.excerpt, at), known, fact, at)
-                finding = ("REPLACE", finding[1]) if finding and finding[0] in OVERWRITE_OF_VERDICT else finding
+                if finding and finding[0] in OVERWRITE_OF_VERDICT:  # history, unless it is so until today: "since 2010"
+                    finding = (
+                        None if fact.event_time and fact.action_hint == "new" and fact.key else ("REPLACE", finding[1])
+                    )
             is_free = label not in taken and relate_subjects(fact, known, conflicts.user_names) == "same"
             told_since = fact.event_time is not None and fact.event_time + timedelta(days=31) < known_since
             refused = {"KEEP": not same_terms(fact, known), "RETRACT": told_since}
@@ -78,7 +81,7 @@ def _of_slot(statement: SlotStatement, new: _Fact, old: _Fact) -> _Finding | Non
             return ("CONTRADICT", "the later statement says that this never was so")
         case "ends" if is_same or is_first_name or not statement.value:
             return ("RETRACT", "the later statement says that this has ended")
-        case "states" | "suggests" | "changes" if new.key == old.key:
+        case "states" | "changes" if new.key == old.key:
             return ("KEEP", "the same value is known") if is_same else _of_value(statement, old)
     return None
 
@@ -101,7 +104,7 @@ def _of_words(said: str, known: str, *, is_sure: bool) -> _Finding | None:
         return ("KEEP", "the same words")
     new, old = (WORDS["likes"].sub("like", WORDS["dislikes"].sub("not like", one)) for one in (said, known))
     is_denied = len(WORDS["negation"].findall(new)) != len(WORDS["negation"].findall(old))
-    is_sure = is_sure and not any(WORDS[kind].search(said) for kind in ("temporary", "doubt"))
+    is_sure = is_sure and not WORDS["doubt"].search(said)
     if is_denied and is_sure and WORDS["subject"].search(new) and _content(new) == _content(old):
         return ("RETRACT" if WORDS["ended"].search(new) else "REPLACE", "the same words, denied")
     return None

@@ -17,7 +17,6 @@ from mnemolog.schemas.stored import ReplyKey, StoredReply
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
-from mnemolog.streams.llm.ports import ModelWatch
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.runtime.models import StageModels
 from mnemolog.streams.settings import StreamsSettings
@@ -49,7 +48,7 @@ class DryRun:
         self._clock = clock
         self._calls_server = "openai" in (settings.provider, settings.embedding_provider)
         self._server = settings.base_url or "OpenAI"
-        self._last_failure = ""
+        self._problems: dict[str, str] = {}
         url = settings.postgres or ""
         options = f"{conninfo_to_dict(url).get('options') or ''} -c default_transaction_read_only=on".strip()
         self._pool = open_pool(
@@ -60,7 +59,7 @@ class DryRun:
             statement_timeout=settings.postgres_statement_timeout,
         )
         replies = NullReplyStore()
-        self._models = StageModels(settings, replies, ModelWatch(on_failure=self._record_failure))
+        self._models = StageModels(settings, replies, self._problems)
         self._models.build_for("resolve")
         stores = Stores.of_pool(self._pool, settings, replies=replies)
         self._stages = DecisionStages(stores, self._models, settings, clock=clock, reserves=False)
@@ -75,13 +74,10 @@ class DryRun:
 
     @property
     def waits_for(self) -> str:
-        """What a dry run that takes long waits for, with the last failure since the latest one began."""
-        if self._last_failure:
-            return f"the model's server ({self._server}), whose last failure was: {self._last_failure}"
+        """What a dry run that takes long waits for, and why."""
+        if self._problems:
+            return f"the model's server ({self._server}): {'; '.join(self._problems.values())}"
         return f"a reply of the model's server ({self._server})" if self._calls_server else "Postgres"
-
-    def _record_failure(self, words: str) -> None:
-        self._last_failure = words
 
     async def decide(self, turn: Turn, on_wait: Callable[[str], None] | None = None) -> Commit:
         """The commit that `turn` would have, published now, if nothing of its owner were under way.
@@ -96,7 +92,6 @@ class DryRun:
             value=turn.to_bytes(),
             timestamp=self._clock().timestamp(),
         )
-        self._last_failure = ""
 
         async def report() -> None:
             said = ""

@@ -10,7 +10,7 @@ from mnemolog.schemas.provenance import Stage
 from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.calls import CallFailure
 from mnemolog.streams.llm.factory import build_embedder, build_openai_chat_model, needs_extra
-from mnemolog.streams.llm.ports import ChatModel, Embedder, ModelWatch, ProviderConfigurationError, ReplyStore
+from mnemolog.streams.llm.ports import ChatModel, Embedder, Problems, ProviderConfigurationError, ReplyStore
 from mnemolog.streams.settings import StreamsSettings
 
 log = get_logger(__name__)
@@ -27,14 +27,14 @@ class StageModels:
         self,
         settings: StreamsSettings,
         replies: ReplyStore,
-        watch: ModelWatch | None = None,
+        problems: Problems | None = None,
         *,
         stored: tuple[str, int] | None = None,
     ) -> None:
         self._stored = stored
         self._settings = settings
         self._replies = replies
-        self._watch = watch
+        self._problems = problems
 
     def build_for(self, stage: Stage) -> None:
         """Build now what `stage` will ask, so that what is misconfigured stops the start."""
@@ -55,12 +55,12 @@ class StageModels:
         return self._cached(self._settings.model_copy(update={"chat_model": name})) if is_other else self.chat
 
     def _cached(self, settings: StreamsSettings) -> CachedChatModel:
-        return CachedChatModel(build_chat_model(settings, self._watch), self._replies, settings.price_table)
+        return CachedChatModel(build_chat_model(settings, self._problems), self._replies, settings.price_table)
 
     @cached_property
     def embedder(self) -> CachedEmbedder:
         settings = self._settings
-        embedder = build_embedder(settings, self._watch, stored=self._stored and self._stored[1])
+        embedder = build_embedder(settings, self._problems, stored=self._stored and self._stored[1])
         if self._stored and self._stored[0] != embedder.model:
             raise ProviderConfigurationError(
                 f"facts have vectors of {self._stored[0]}, which cannot be compared with those of {embedder.model}: "
@@ -132,10 +132,10 @@ async def warn_of_failing_models(settings: StreamsSettings) -> None:
                 probes.create_task(ask(model, given.base_url))
 
 
-def build_chat_model(settings: StreamsSettings, watch: ModelWatch | None = None) -> ChatModel:
+def build_chat_model(settings: StreamsSettings, problems: Problems | None = None) -> ChatModel:
     """The model that extracts and resolves. Raises `ProviderConfigurationError`."""
     if settings.provider == "openai":
-        return build_openai_chat_model(settings, watch)
+        return build_openai_chat_model(settings, problems)
     with needs_extra("offline"):
         from mnemolog.streams.offline.model import RuleModel  # noqa: PLC0415 -- loads the rules
 

@@ -42,7 +42,6 @@ from mnemolog.streams.kafka.topics import (
     topic_name,
 )
 from mnemolog.streams.kafka.window import KeyedWindow, Window
-from mnemolog.streams.llm.ports import ModelWatch
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.runtime.loops import (
@@ -191,8 +190,7 @@ async def _shared_resources(
 ) -> AsyncIterator[SharedResources]:
     projector = Projector(pool)
     journal = Journal(pool)
-    watch, stored = ModelWatch(problems=health.failing), await journal.stored_vectors()
-    models = StageModels(settings, ReplyStore(pool), watch, stored=stored)
+    models = StageModels(settings, ReplyStore(pool), health.failing, stored=await journal.stored_vectors())
     shared = SharedResources(
         journal=journal,
         stages=DecisionStages(Stores.of_pool(pool, settings, matching=matching), models, settings, clock=utc_now),

@@ -142,9 +142,6 @@ TENSE_ENDINGS: Final = tuple(
 )
 """Endings of verbs in the past, each with one that the same verb has in the present."""
 COUNTRIES: Final = frozenset(_PLACES["countries"])
-REGIONS: Final = frozenset(
-    name for line in _BY_HAND["words"]["regions"].split("\n") for name in line.split(", ") if name
-)
 CITIES: Final = frozenset(_PLACES["cities"])
 """In small letters; cities only where CLDR has them: those that a time zone is named after."""
 

@@ -119,12 +119,12 @@ def best_verdict(
     if new is None:
         return "ADD", ()
     for label, candidate in conflict.candidates:
-        known = meaning_of(candidate)
+        known = meaning_of(candidate, new)
         if candidate.status == "pending_confirmation" and known and known.claim == new.claim:
             return "KEEP", ((label, candidate),)
     found: dict[Verdict, list[tuple[int, Candidate]]] = {}
     for label, candidate in conflict.candidates:
-        known = meaning_of(candidate)
+        known = meaning_of(candidate, new)
         verdict = verdict_on(new, known) if known and label not in ended else None
         if candidate.is_of_other_entity and verdict in ("KEEP", "MERGE"):
             verdict = None
@@ -165,9 +165,11 @@ def _began_that_day(conflict: NumberedConflict, targets: Targets, person: str) -
     return begun.date() == since.date() and begun <= since
 
 
-def meaning_of(fact: Candidate | ExtractedFact) -> Meaning | None:
-    """What a fact says; its end may be told beside its words."""
+def meaning_of(fact: Candidate | ExtractedFact, new: Meaning | None = None) -> Meaning | None:
+    """What a fact says; its end may be told beside its words, and that it is about whom a `new` one is about."""
     meaning = read(fact.text, fact.subject)
+    if meaning and new and isinstance(fact, Candidate) and fact.subject_relation == "same":
+        meaning = replace(meaning, person=new.person)
     return replace(meaning, until=fact.valid_until) if meaning else None
 
 

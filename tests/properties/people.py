@@ -4,7 +4,7 @@ A person has the name of the step that brought them: the turn that named them fi
 people each turn says one thing of one of them, so that its name stands for its fact as well.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Final
@@ -15,6 +15,8 @@ from tests.properties.truth import Episode, Statement, are_rivals, timeline
 
 SHORT_FORMS: Final = {"Alex": ("Alexander", "Alexandra"), "Dan": ("Daniel",)}
 """Names that may be short for others."""
+ALIKE: Final = ({"Dan", "Daniel", "Daniela"}, {"Alexander", "Alexandra"})
+"""Names of two people who may yet be one."""
 USER: Final = "user"
 
 
@@ -27,6 +29,12 @@ def words_of(name: str) -> tuple[str, str]:
 def forms_of(name: str) -> set[str]:
     """The names that this one may be short for, or that are short for it."""
     return {*SHORT_FORMS.get(name, ()), *(one for one, full in SHORT_FORMS.items() if name in full)}
+
+
+def are_two(names: Collection[str], others: Collection[str]) -> bool:
+    """Whether there is a full name among each that the others do not have."""
+    full, other_full = ({one for one in each if one not in {*SHORT_FORMS, *TIES}} for each in (names, others))
+    return bool(full - other_full) and bool(other_full - full)
 
 
 def key_of(text: str) -> str:
@@ -56,14 +64,15 @@ class Name:
 class Told:
     """A step that was taken; one that does not `hold` was undone.
 
-    Of a turn: whom it is about, the names that it gives them, two who may be one, and the statements that were of the
-    same person when it was said. Of a command: the turns whose facts it deletes.
+    Of a turn: whom it is about, the names that it gives them, whom somebody new may be (`twins`), two who may be one,
+    and the statements that were of the same person when it was said. Of a command: the turns whose facts it deletes.
     """
 
     step: Step
     holds: bool = True
     whose: str = ""
     gives: tuple[str, ...] = ()
+    twins: frozenset[str] = frozenset()
     proposed: tuple[str, str] | None = None
     beside: frozenset[str] = frozenset()
     deletes: frozenset[str] = frozenset()
@@ -126,6 +135,7 @@ class People:
         """What splits that were undone had made: what was decided about it meant nothing else."""
         self.deleted: set[str] = set()
         self.brought: dict[str, Told] = {}
+        self.twins: set[tuple[str, str]] = set()
         for one in told:
             self._take(one)
 
@@ -149,6 +159,7 @@ class People:
             self.heads[USER] = USER
         elif told.whose == turn:
             self.heads[turn], self.own[turn], self.brought[turn] = turn, told.gives[0], told
+            self.twins |= {(turn, twin) for twin in told.twins}
         self.names += [
             Name(told.whose, text, told, own=told.whose == turn and not place) for place, text in enumerate(told.gives)
         ]
@@ -255,15 +266,21 @@ class People:
                 own = self.own[first.whose] if first.whose in self.renamed else first.text
         return own if any(f" {own} " in f" {name} " for name in shown) else [*shown, "unnamed person"][0]
 
-    def meant(self, words: str) -> str | None:
-        """Who of those that are known is meant; None where that is nobody, or in doubt."""
+    def meant(self, words: str, others: frozenset[str] = frozenset()) -> str | None:
+        """Who of those that are known is meant; None where that is nobody, or in doubt.
+
+        `others` are further names of whom a promoted fact is about.
+        """
         tie, name = words_of(words)
+        told = others | {name}
         known = self.known()
         if words == NAME:
             return USER
         shown = self.shown_names()
         tied, nameless = holders_of(tie, shown), self.nameless(tie)
-        called = holders_of(name, known)
+        called = list(dict.fromkeys(one for key in sorted(told) for one in holders_of(key, known)))
+        if others and called:
+            called = [one for one in called if not are_two(told, {each.key for each in known[one]})]
         plain = [one for one in called if not any(name.is_tie for name in shown[one])]
         if not name:
             fitting = tied if len(tied) == 1 else nameless
@@ -272,7 +289,7 @@ class People:
         elif called:
             fitting = called if len(called) == 1 else plain
         else:
-            fitting = nameless or self._short(name, tie)
+            fitting = nameless or self._short(told, tie)
         return fitting[0] if len(fitting) == 1 else None
 
     def nameless(self, tie: str) -> list[str]:
@@ -289,17 +306,36 @@ class People:
         bearers = bearers or [one.whose for one in names if one.key in forms]
         return head if head in bearers or not bearers else bearers[0]
 
-    def _short(self, name: str, tie: str) -> list[str]:
-        """Those whose name is a form of this one, and who have no other full name or tie."""
-        near = forms_of(name)
+    def _short(self, told: Collection[str], tie: str) -> list[str]:
+        """Those whose name is a form of one of these, who have no other full name or tie, and may be nobody else."""
+        near = {form for name in told for form in forms_of(name)}
+        alike = {one for names in ALIKE if not names.isdisjoint(told) for one in names}
         fitting = []
         for one, names in self.known().items():
             proper, ties = {n.text for n in names if not n.is_tie}, {n.key for n in names if n.is_tie}
-            if proper & near:
-                is_other = name not in SHORT_FORMS and bool(proper - near - {name})
-                is_doubtful = is_other or (tie and ties and tie not in ties)
+            if proper & (near | alike):
+                is_doubtful = (
+                    not proper & near
+                    or are_two(told, proper)
+                    or (tie and ties and tie not in ties)
+                    or self._has_twin(one)
+                )
                 fitting += [one, one] if is_doubtful else [one]
         return fitting
+
+    def _has_twin(self, head: str) -> bool:
+        known = self.known()
+        pairs = [{self.heads[one] for one in pair} for pair in self.twins]
+        return any(head in pair and len(pair & known.keys()) > 1 for pair in pairs)
+
+    def twins_of(self, words: str, others: frozenset[str]) -> frozenset[str]:
+        """Those whom the name of somebody new may mean."""
+        known, told = self.known(), {words_of(words)[1], *others} - {""}
+        alike = {one for names in ALIKE if told & names for one in names}
+        for names in (told, alike.union(*map(forms_of, told))):
+            if found := {one for name in names for one in holders_of(name, known)}:
+                return frozenset(found)
+        return frozenset()
 
     def given_names(self, words: str, whose: str | None, *, is_promoted: bool) -> tuple[str, ...]:
         """The names that words give whom they mean: a name stays whose it is, unless it is of somebody new."""
@@ -430,11 +466,12 @@ def people_after(steps: Iterable[Step], *, of_run: bool = False) -> People:
     return People(run if of_run else told)
 
 
-def _said(turn: Turn, before: People, called: str = "", meant: str | None = None) -> Told:
+def _said(turn: Turn, before: People, called: str = "", others: frozenset[str] = frozenset()) -> Told:
     """What a turn tells of whom its words mean, or the words by which somebody is `called` elsewhere."""
     one, words = Told(turn), turn.said[0].subject or ""
-    meant = meant or before.meant(called or words)
+    meant = before.meant(called or words, others)
     one.whose = before.bearer(words, meant) if meant else turn.name
+    one.twins = frozenset() if meant else before.twins_of(called or words, others)
     one.gives = () if meant == USER else before.given_names(words, meant, is_promoted=bool(called))
     one.proposed = before.proposal(words, meant)
     same = before.one_with(meant) if meant in before.heads else set()
@@ -444,16 +481,16 @@ def _said(turn: Turn, before: People, called: str = "", meant: str | None = None
 
 def _promote(run: People, told: list[Told], order: Order) -> None:
     """What holds in the run is said to the user too, of whom all names mean that somebody has in the run."""
-    here: dict[str, str] = {}
+    brought = set[str]()
     for one in run.told:
         assert isinstance(one.step, Turn)
         if one.name in run.open_facts():
-            head = run.heads[one.whose]
-            names = run.known().get(head, ())
+            names = run.known().get(run.heads[one.whose], ())
             parts = (next((name.key for name in names if name.is_tie == is_tie), "") for is_tie in (True, False))
             turn = replace(one.step, in_run=False, arrives=order.arrives)
-            said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, here.get(head))
-            if {*(said.proposed or ())} & {*here.values()}:
+            others = frozenset(name.key for name in names if not name.is_tie)
+            said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, others)
+            if {*(said.proposed or ())} & brought:
                 said.proposed = None  # nobody is asked about two that one command brings
             told.append(said)
-            here[head] = said.whose
+            brought.add(said.whose)

@@ -16,7 +16,7 @@ from mnemolog.streams.llm.cached_models import CachedChatModel, CachedEmbedder
 from mnemolog.streams.llm.calls import RetrySettings
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel, OpenAiEmbedder, endpoint_of
-from mnemolog.streams.llm.ports import ModelWatch, PromptRefusedError, RequestSource
+from mnemolog.streams.llm.ports import PromptRefusedError, RequestSource
 from mnemolog.streams.settings import Fallback, StreamsSettings
 from tests.simulation.servers.models import StoredReplies
 from tests.support.builders.prompts import extraction, user
@@ -221,7 +221,7 @@ async def test_two_embedding_models_are_never_mixed(*, knows_the_first: bool) ->
 def test_fallbacks_are_a_list_of_servers_without_secrets_in_their_names() -> None:
     given = [{"base_url": "http://10.0.0.2:8000/v1", "api_key": "sk-1", "embeds": True}, {"base_url": "https://x.org"}]
     settings = StreamsSettings.model_validate({"fallbacks": given, "api_key": SecretStr("k")})
-    chat, embed = (endpoint_of(settings, ModelWatch(), embeds=embeds) for embeds in (False, True))
+    chat, embed = (endpoint_of(settings, embeds=embeds) for embeds in (False, True))
     assert [(one.name, one.api_key) for one in chat.fallbacks] == [("10.0.0.2:8000", "sk-1"), ("x.org", None)]
     assert [one.name for one in embed.fallbacks] == ["10.0.0.2:8000"]
     assert "sk-1" not in repr(settings) + repr(chat) + settings.model_dump_json()

@@ -90,8 +90,8 @@ def promoted(
     text: str, original: LinkedFact, known: Sequence[KnownEntity] = (), subject: str | None = None
 ) -> tuple[TurnEntities, FactLinks]:
     """The entities of a fact of another scope that is said again where others are `known`."""
-    fact = said_again(fact_naming(text=text, subject=subject), original)
-    found = TurnEntities.of_facts([fact], known, replace(CONTEXT, tells_ties=False))
+    fact, in_run = said_again(fact_naming(text=text, subject=subject), original)
+    found = TurnEntities.of_facts([fact], known, replace(CONTEXT, in_run=in_run))
     builder = FactLinksBuilder(found=found)
     return found, builder.build([event_of(added(text, subject=fact.subject))])
 
@@ -210,7 +210,7 @@ def test_a_promoted_fact_is_about_whom_all_that_is_known_there_means_here(
     (links,) = names.links.values()
     assert ({link.entity_id for link in links} & {here.entity_id}) == ({meant.entity_id} if meant else set())
     assert [one for relations in names.relations.values() for one in relations] == []
-    about = found.subject_of(said_again(fact_naming(text=text, subject=subject), original))
+    about = found.subject_of(said_again(fact_naming(text=text, subject=subject), original)[0])
     assert about == meant.entity_id if meant else about in found.new
 
 

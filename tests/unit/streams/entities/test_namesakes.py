@@ -1,5 +1,9 @@
 """Names that several people, pets, places or companies share: who stays two, who is found again, and why."""
 
+import tomllib
+from itertools import combinations, permutations
+from typing import Final
+
 import pytest
 
 from mnemolog.schemas.entities import EntityLink
@@ -8,7 +12,9 @@ from mnemolog.streams.entities.resolver import AskedName, EntityRegistry, find_e
 from mnemolog.streams.entities.subjects import entity_relation
 from tests.support.builders.entities import known_entity, tie_alias
 from tests.support.harnesses.entity_talk import EntityTalk
+from tests.support.paths import ROOT
 
+SHORT_FORMS_TABLE: Final = ROOT / "streams/entities/short_forms.toml"
 KINDS = {"pet": "animal", "place": "place", "firm": "organisation", "thing": "product", "what": "other"}
 
 
@@ -57,19 +63,23 @@ SHORT_FORMS = [
     (None, "Саша | Александр | Александра", "AAB"),
     (None, "Mel | Melissa | Melanie | Melvin", "AABC"),
     (None, "Alex Keller | Alexander | Alexandra Keller", "AAB"),
-    (None, "my friend Robin | Rob | Robert | Roberta", "AABC"),
+    (None, "my friend Robin | Rob | Robert | Roberta", "ABCD"),
     (None, "Daniela | Dan", "AB"),
     (None, "Dan | Daniela | Dan | Daniela", "ABAB"),
     (None, "Roberta | Rob", "AB"),
     # found again, in both ways
     (None, "Alexandra | Alex | Alexandra", "AAA"),
-    (None, "Robert | Bob | Bobby | Rob", "AAAA"),
-    (None, "Bob | Bobby | Robert", "AAA"),
+    (None, "Robert | Bob | Bobby | Bob | Bobby", "AABAB"),
+    (None, "Bob | Bobby | Robert", "ABC"),
     (None, "José | Pepe | Jose", "AAA"),
     (None, "Guilherme Maturana | Guili | Guilherme", "AAA"),
-    (None, "Giuseppe Verdi | Beppe | Peppe Verdi", "AAA"),
+    (None, "Giuseppe Verdi | Beppe | Peppe Verdi", "AAB"),
     (None, "my friend Steffi | Stefanie | Stefanie Kurz", "AAA"),
     (None, "Дмитрий | Дима | дмитрий", "AAA"),
+    (None, "Dr. Keller | Ana Keller | Keller", "ABA"),
+    (None, "Dr. Martin | Martin Keller | Prof. Martin", "ABA"),
+    (None, "Martin Keller | Dr. Martin | Martin Keller", "ABA"),
+    (None, "Dr. Ana Keller | Ana | Dr. Keller", "AAB"),
     (None, "Jonathan Miller | Jonahtan Miller | Jon", "AAA"),
 ]
 TIES = [
@@ -116,12 +126,51 @@ def test_names_are_of_these_entities(user: str | None, said: str, expected: str)
     assert groups(said, user) == expected
 
 
+SHORT_AND_FULL: dict[str, list[str]] = {}
+for _language in tomllib.loads(SHORT_FORMS_TABLE.read_text()).values():
+    for _full, _shorts in _language.items() if isinstance(_language, dict) else ():
+        for _short in _shorts.split():
+            SHORT_AND_FULL.setdefault(_short, []).append(_full)
+OF_ONE_SHORT_FORM = [
+    (short, *pair) for short, full in SHORT_AND_FULL.items() for pair in combinations(dict.fromkeys(full), 2)
+]
+OF_ONE_FULL_NAME = [
+    ("liz", "beth", "elizabeth"), ("bob", "bobby", "robert"), ("rob", "bob", "robert"), ("dan", "danny", "daniel")
+]  # fmt: skip
+UNLISTED = [
+    ("lena", "helena", "magdalena"), ("mar", "maria", "martin"), ("mel", "melissa", "melanie"),
+    ("jon", "jonas", "jonathan"),
+    ("dan", "daniela", "daniel"), ("rob", "robin", "robert"), ("max", "maxine", "maximilian"),
+    ("alex", "alexandra", "alexander"),
+    ("tina", "martina", "christina"), ("anna", "johanna", "susanna"), ("ana", "ana keller", "ana schmidt"),
+    ("ana keller", "ana", "anastasia"), ("john", "john smith", "john smith jr"), ("robert", "bob hill", "bob smith"),
+    ("alec", "alexander", "alexandra"), ("carol", "carl", "carolina"), ("jon", "john", "jonathan"),
+    ("nick", "nicolas", "nicholas"), ("jonathan miller", "jonahtan miller", "jonathan millar"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [*OF_ONE_SHORT_FORM, *OF_ONE_FULL_NAME, *UNLISTED], ids="-".join)
+def test_the_order_in_which_three_names_are_told_joins_no_others(names: tuple[str, str, str]) -> None:
+    """Nobody is joined without a mark in one order who is two in another; two full names are never one."""
+    _, full, other = names
+    found = set()
+    for told in permutations(names):
+        talk = EntityTalk()
+        entity_of = {name: talk.say(name.title())[-1].entity_id for name in told}
+        doubted = {twin for one in talk.known.values() for twin in one.possible_twins}
+        doubted |= {one.entity_id for one in talk.known.values() if one.possible_twins}
+        assert names in OF_ONE_FULL_NAME or entity_of[full] != entity_of[other] or "jonahtan miller" in names, told
+        pairs = (pair for pair in combinations(sorted(names), 2) if len({*map(entity_of.get, pair)}) == 1)
+        found.add(frozenset(pair for pair in pairs if entity_of[pair[0]] not in doubted))
+    assert len(found) == 1, found
+
+
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ("Alex | Alexander | Alexandra", "known by another full first name"),
+        ("Alex | Alexander | Alexandra", "known by another full name or short form"),
         ("Tom from work | my brother Tom", "known by another tie or origin"),
-        ("Robert | Robert Hill | Bob Smith", "known by another surname"),
+        ("Robert | Robert Hill | Bob Smith", "known by another full name or short form"),
         ("Tom | another Tom", "said to be another one"),
         ("Tom Miller | Tom Berg | Tom", None),
     ],

@@ -82,7 +82,6 @@ def test_where_nobody_can_tell_it_is_a_new_one_with_possible_twins(known: list[s
     talk = known_so_far(*known)
     entity, link = linked(talk, name)
     assert link.step == "new"
-    assert link.reason is None
     assert len(entity.possible_twins) == len(known) == len(talk.asked[0].twins)
 
 

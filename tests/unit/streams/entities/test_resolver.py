@@ -38,12 +38,12 @@ Verdict = Literal["right", "missed", "doubted", "harmful"]
 BASELINE: dict[tuple[str, int], dict[Verdict, int]] = {
     ("alias", 0): {"right": 17, "missed": 1, "harmful": 1},
     ("alias", 1): {"right": 17, "harmful": 1},
-    ("diminutive", 0): {"right": 14, "missed": 2, "harmful": 1},
+    ("diminutive", 0): {"right": 15, "missed": 2},
     ("diminutive", 1): {"right": 16, "missed": 1},
     ("exact", 0): {"right": 23, "missed": 1},
     ("exact", 1): {"right": 21, "missed": 1, "doubted": 2},
     ("prefix", 0): {"right": 35, "doubted": 1},
-    ("prefix", 1): {"right": 35, "harmful": 1},
+    ("prefix", 1): {"right": 35, "doubted": 1},
     ("tie", 0): {"right": 23},
     ("tie", 1): {"right": 23},
 }
@@ -236,7 +236,7 @@ def test_no_two_people_or_things_are_taken_for_one_in_either_order(half: int) ->
             assert (found, step) == (None, "new"), (known, name)
 
 
-@pytest.mark.parametrize(("half", "merged"), [(0, 7), (1, 9)])
+@pytest.mark.parametrize(("half", "merged"), [(0, 5), (1, 7)])
 def test_what_is_misspelled_is_found_or_a_possible_twin(half: int, merged: int) -> None:
     labelled = list(similar_names("same", half))
     found = Counter(compare_names(one, other) for _, one, other in labelled)

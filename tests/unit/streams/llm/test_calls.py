@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 
 from mnemolog.common.suspicion import MAX_CHANCE, MIN_SHARE
 from mnemolog.schemas.costs import ModelPrice, PriceTable
-from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings, count_cost
+from mnemolog.streams.llm.calls import CallFailure, CallRetrier, CallSlots, RetrySettings, record_call
 from mnemolog.streams.llm.ports import BatchSuspectError, PromptRefusedError, Usage
 from tests.support.virtual_time import in_virtual_time
 
@@ -229,13 +229,14 @@ def counted(name: str, model: str) -> float:
 
 
 def test_money_of_a_call_is_counted() -> None:
-    count_cost(PRICES, "extract", "priced-1", Usage(input_tokens=100_000, output_tokens=10_000, cached_tokens=50_000))
+    took = Usage(input_tokens=100_000, output_tokens=10_000, cached_tokens=50_000)
+    record_call("extract", "priced-1", 0.0, took, PRICES)
     assert counted("model_cost", "priced-1") == 0.23
     assert counted("model_unpriced_calls", "priced-1") == 0
 
 
 def test_a_call_without_a_price_or_without_tokens_is_counted_as_unknown() -> None:
-    count_cost(PRICES, "extract", "other", Usage(input_tokens=5))
-    count_cost(PRICES, "extract", "priced-2", Usage())
+    record_call("extract", "other", 0.0, Usage(input_tokens=5), PRICES)
+    record_call("extract", "priced-2", 0.0, Usage(), PRICES)
     assert [counted("model_unpriced_calls", model) for model in ("other", "priced-2")] == [1, 1]
     assert [counted("model_cost", model) for model in ("other", "priced-2")] == [0, 0]

@@ -119,15 +119,14 @@ KEY = "sk-proj-abcdefghijklmnop1234"
     "quoted", [KEY, f"'{KEY}'", f"{KEY[:8]}********{KEY[-4:]}", f"Bearer {KEY},", f"...{KEY[-4:]}"]
 )
 async def test_no_key_that_a_server_quotes_is_shown_or_logged(quoted: str) -> None:
-    said: list[str] = []
     with OpenAiServer() as server, capture_logs() as logs:
         body = {"error": {"message": f"Incorrect API key provided: {quoted}. Ask temperature."}}
         server.fail(mode="as_is", times=1, status=400, body=body)
-        asked = Endpoint(base_url=server.base_url, api_key=KEY, on_failure=said.append)
+        asked = Endpoint(base_url=server.base_url, api_key=KEY)
         model = OpenAiChatModel(asked, "m")
         assert isinstance(await model.probe(), Reply)
         await model.close()
-    shown = f"{said} {logs} {asked.problems}"
+    shown = f"{logs} {asked.problems}"
     assert "Incorrect API key provided: " in shown
     assert not any(part in shown for part in (KEY[:8], KEY[-4:]))
 

@@ -97,6 +97,21 @@ N3 (since 2023-01-01, is K4, unresolved): Alice lives in Rome.
     )
 
 
+def test_a_resolution_prompt_tells_who_is_one_under_two_names() -> None:
+    facts = (
+        known_fact(1, "Bruno works at Bosch.", subject="Bruno", subject_relation="same"),
+        known_fact(2, "Ana Keller works at Acme.", subject="Ana Keller", subject_relation="same"),
+        known_fact(3, "Cleo works at Hooli.", subject="Cleo", subject_relation="other"),
+    )
+    left = fact("Ana left Bosch.", subject="Ana")
+    shown = question_prompt(number_conflicts([(left, facts)], said_at=MONDAY)).messages[1].content
+    assert [line.partition(", since")[0] for line in shown.splitlines() if "K" in line[:1] and "since" in line] == [
+        "K1 (about Bruno, who is Ana",
+        "K2 (about Ana Keller",
+        "K3 (about Cleo",
+    ]
+
+
 def test_each_note_of_a_new_fact_that_is_known_already_is_explained() -> None:
     end, home = known_fact(1, "Alice leaves Bonn."), known_fact(2, "Alice lives in Bonn.")
     for known_as in get_args(KnownAs):

@@ -277,6 +277,7 @@ ENDED: Final = {"text": "Alice no longer rents a flat.", "subject": "Alice", "ac
 HOUSE: Final = {"text": "Alice owns a house now.", "subject": "Alice", "action_hint": "update"}
 BERN: Final = {"text": "Alice lives in Bern.", "key": "home_city", "value": "Bern"}
 OSLO: Final = {"text": "Alice's flat is in Oslo.", "key": "home_city", "value": "Oslo"}
+ROCHE: Final = {"text": "Alice works at Roche now.", "key": "employer", "value": "Roche", "subject": "Alice"}
 RENT: Final = {"text": "Alice pays 870 euros rent.", "key": "rent"}
 JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
 
@@ -286,6 +287,16 @@ JUNE: Final = datetime(2023, 6, 2, tzinfo=UTC)
     [
         (HOUSE, FLAT, "ended", ("REPLACE", (1,))),
         (HOUSE, FLAT, "mistake", ("REPLACE", (1,))),  # it says "now"
+        ({"text": "Alice owns a house."}, FLAT, "ended", ("SIMILAR", (1,))),  # no word tells a change
+        ({"text": "Alice lives in Bern."}, {"text": "Alice loves hiking."}, "ended", ("SIMILAR", (1,))),
+        (ROCHE, BERN | {"subject": "Alice"}, "ended", ("SIMILAR", (1,))),  # another slot, and no word in common
+        (
+            ROCHE | {"text": "Alice left Nestle.", "action_hint": "retract"},
+            BERN | {"subject": "Alice"},
+            "ended",
+            ("SIMILAR", (1,)),
+        ),
+        (ROCHE | {"text": "Alice moved from Bern to Roche."}, BERN | {"subject": "Alice"}, "ended", ("REPLACE", (1,))),
         ({"text": "Alice never rented a flat."}, FLAT, "mistake", ("CONTRADICT", (1,))),
         ({"text": "Alice likes tea."}, {"text": "Alice likes coffee."}, "mistake", ("SIMILAR", (1,))),
         ({"text": "Alice takes 3 pills."}, {"text": "Alice takes 5 pills."}, "mistake", ("CONTRADICT", (1,))),

@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 import pytest
 
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.streams.offline.extract import read_turn
+from mnemolog.streams.offline.sentences import slot_statements
 from tests.support.builders.prompts import MONDAY, turn, user
 
 SLOTS: dict[str, list[tuple[str, str]]] = {
     "name": [
         ("My name is Priya.", "Priya"),
-        ("Call me Bob.", "Bob"),
     ],
     "home_city": [
         ("I live in Bern.", "Bern"),
@@ -21,11 +22,14 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
         ("I've moved to Frankfurt", "Frankfurt"),
         ("I relocated to Ulm", "Ulm"),
         ("As I said, I live in Lyon.", "Lyon"),
+        ("I have lived in Köln since 2010", "Köln"),
+        ("We live in Paris, Texas since March 2019.", "Paris, Texas"),
     ],
     "employer": [
         ("I work at Acme.", "Acme"),
         ("I work for Home Depot", "Home Depot"),
         ("I started a new job at Bosch yesterday.", "Bosch"),
+        ("I have been working at Bosch for two years", "Bosch"),
         ("Acme is my new employer", "Acme"),
     ],
     "allergy": [
@@ -35,6 +39,7 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
     "diet": [
         ("I'm vegan", "vegan"),
         ("I'm a vegetarian now", "vegetarian"),
+        ("I've been vegan since last year", "vegan"),
     ],
     "birthday": [
         ("My birthday is on June 14.", "June 14"),
@@ -48,7 +53,7 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
     "sister": [
         ("My sister is called Lena", "Lena"),
     ],
-    "husband": [("My husband's name is Arun", "Arun"), ("Can is my husband.", "Can")],
+    "husband": [("My husband's name is Arun", "Arun"), ("Tim is my husband.", "Tim")],
 }
 NO_SLOT = [
     *("I work with Kubernetes", "I moved to Linux", "I moved to Rust last year", "I moved to the marketing team"),
@@ -97,6 +102,11 @@ NO_SLOT = [
         "I moved to Bavaria",
     ),
     *("I'm working at Starbucks today", "I'm vegan on Mondays", "I'm not just vegan"),
+    *("I work for Tom", "Call me Bob", "My employer is German", "Netflix is my boyfriend"),
+    *("Update: I moved to Oslo.", "I live in Bern; my name is Ana", "I have lived in Rome", "I have been vegan"),
+    *("I live in Rome for the week", "I live in Rome in June", "I live in Oslo this month", "I live in Fairhaven"),
+    *("I work at SAP as a guest", "I live in Oslo where I am bored", "I'm vegan \U0001f602", "I'm vegan..."),
+    *("I live in Oslo (not).", "She said I live in Oslo", "No, my sister lives in Rome, I live in Milan."),
     *("Nobody is my sister", "This is my brother", "Tom is my brother in law"),
 ]
 
@@ -112,11 +122,6 @@ def test_a_clause_that_says_nothing_else_fills_its_slot(key: str, text: str, val
     assert (fact.key, fact.value, fact.subject) == (key, value, "Alice")
     assert fact.text.startswith("Alice")
     assert value in fact.text
-
-
-@pytest.mark.parametrize("text", ["I work for Tom", "Call me Bob", "My employer is German", "Netflix is my boyfriend"])
-def test_what_only_may_be_a_value_is_weakly_certain(text: str) -> None:
-    assert [(fact.certainty, fact.action_hint) for fact in read(text)] == [("weak", "new")]
 
 
 @pytest.mark.parametrize("text", NO_SLOT)
@@ -135,14 +140,10 @@ def test_what_only_looks_like_it_fills_no_slot_and_is_kept(text: str) -> None:
             ["Alice lives in Zurich.", "Alice: I live in Zurich with my husband Arun."],
         ),
         ("I'm allergic to nuts, milk and cats", [f"Alice is allergic to {it}." for it in ("nuts", "milk", "cats")]),
-        ("I live in Bern; my name is Ana", ["Alice lives in Bern.", "Alice is called Ana."]),
+        ("I live in Bern, my name is Ana", ["Alice lives in Bern.", "Alice is called Ana."]),
         (
             "I quit my job at Nestle and I work at Roche now.",
             ["Alice works at Roche.", "Alice: I quit my job at Nestle and I work at Roche now."],
-        ),
-        (
-            "No, my sister lives in Rome, I live in Milan.",
-            ["Alice lives in Milan.", "Alice: No, my sister lives in Rome, I live in Milan."],
         ),
     ],
 )
@@ -150,105 +151,74 @@ def test_the_rest_of_a_sentence_is_never_lost(text: str, texts: list[str]) -> No
     assert [fact.text for fact in read(text)] == texts
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I live in Bristol. I meant Bath, not Bristol.",
-        "I live in Rome, no wait, Milan",
-        "I work at Apple. Well, at an apple farm.",
-        "I'm vegan. Just kidding!",
-        "I live in Oslo! Actually, near Oslo.",
-        "I live in Rome... sorry, in Milan.",
-        "I live in Oslo - well, Bergen.",
-        "I have a cat called Miso - correction, Mimo.",
-    ],
-)
-def test_what_is_taken_back_in_the_same_message_fills_no_slot(text: str) -> None:
-    assert {fact.key for fact in read(text)} <= {None}
+# Written without a look at the rules: of such messages every third filled a slot when words were looked for that make a
+# message doubtful, instead of words that leave it plain.
+FILLS_NOTHING = [
+    # Taken back, or half of it, in the same message.
+    *("I moved to Oslo. That was a mistake, I'm home again.", "I'm vegan. Or was.", "I live in Rome. Well, no more."),
+    *("I work at NASA. Just kidding.", "I live in Rome. Psych!", "I work at Google. I wish.", "I quit Acme. I stayed."),
+    *("I live in Rome, no wait, Milan", "I'm vegan. On Mondays at least.", "I live in Bath. Until Friday."),
+    *("I moved to Oslo. Then I moved to Rome.", "I live in Oslo. I live in Bern.", "I'm vegan. I'm vegetarian."),
+    *("I no longer work at Acme. I work at Acme.", "I have a cat named Tom. Had, sadly.", "I'm vegan. Not!"),
+    *("I moved to Oslo last month but I'm back.", "I got a new job at Acme. The offer fell through."),
+    # Work on a text.
+    *(
+        "Can you correct my English? I moved to Oslo.",
+        "I live in Madrid. What tense is that?",
+        "Rephrase.\nI am vegan.",
+    ),
+    *("Which is better? I live in Rome. I'm living in Rome.", "I'm vegan. Which word would sound nicer?"),
+    *(
+        "I live in Rome. Could you say that in Dutch?",
+        "Give me more of these. My name is Eva.",
+        "I'm vegan. Translate!",
+    ),
+    *("My teacher says there are two mistakes. I moved to Oslo.", "I quit Acme. How would I put it politely?"),
+    # Somebody else's words, a role, data.
+    *("Here's my sister's bio. I live in Oslo.", "Got this today. I am vegan.", "Scene one. I live in Oslo."),
+    *("Voice message from my uncle. I moved to Oslo. Bye.", "hi this is Eva on Bo's phone. I live in Oslo."),
+    *("You are a waiter. I'm vegan.", "Let's do a role play. I live in Oslo.", "My hero speaks. My name is Thorin."),
+    *("She was like, I moved to Oslo.", "The guy next to me: I work at Acme."),
+    *("Continue. I live in Oslo.", "Test. I'm vegan."),
+    *("Otto\nI live in Oslo now.\nRita\nI am vegan.", "I live in Oslo\nI am vegan", "Lyrics!\nI live in Oslo."),
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            "I moved to Oslo. Then I moved to Rome.",
-            "I moved to Oslo; now I'm back in Turin.",
-            "I live in Oslo. I live in Bern.",
-        ),
-        *("I moved to Oslo last month but I'm back.", "I moved to Oslo last month. I moved back after a week."),
-        *(
-            "I moved to Oslo for two years.",
-            "I relocated to Ulm for a semester.",
-            "I started a job at Acme for six months.",
-        ),
-        *("I got a new job at Globex. I turned it down.", "I got a new job at Acme. The offer fell through."),
-        "I started a job at Acme. It was terrible, so I went back to Globex.",
-        *(
-            "I quit Acme. They talked me out of it.",
-            "I quit Acme. In the end I stayed.",
-            "I left Acme. They kept me on.",
-        ),
-        *("I no longer work at Globex. Wait, I do until Friday.", "I no longer work at Acme. I work at Acme."),
-        *("I moved to Oslo and hated it, so I'm back in Bern.", "I moved from Oslo to Bern and back."),
-        *("I'm no longer vegan. Hold on, I am.", "I'm vegan. I changed my mind.", "I'm vegan. I'm vegetarian."),
-        *(
-            "We moved to Graz. It lasted a month.",
-            "I moved to Lyon, but only on paper.",
-            "I moved to Ulm. We returned home.",
-        ),
-    ],
-)
-def test_what_the_same_message_takes_back_or_continues_fills_and_ends_nothing(text: str) -> None:
-    assert {(fact.key, fact.action_hint) for fact in read(text)} == {(None, "new")}
+@pytest.mark.parametrize("text", FILLS_NOTHING)
+def test_a_message_that_is_not_plain_as_a_whole_fills_and_ends_nothing(text: str) -> None:
+    facts = read(text)
+    assert {(fact.key, fact.action_hint) for fact in facts} <= {(None, "new")}
+    stated = [fact for fact in facts if slot_statements(fact.excerpt, MONDAY)]
+    assert {fact.certainty for fact in stated} <= {"weak"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("How do you say this in Spanish? I moved to Oslo.", "Can you translate this to French? I quit Acme."),
-        *("Fix the grammar please. I moved to Oslo.", "Can you rephrase this? I no longer live in Oslo."),
-        *("Is this correct English? I live in Oslo now.", "Translate this. I am allergic to nuts."),
-        *("Make this more polite. I quit Acme.", "Here's my sister's bio. I live in Oslo. I am vegan."),
-        *("Got this from a stranger. I live in Oslo.", "Could you translate the note he left?\nI moved to Oslo."),
-        *("What does this mean? I moved to Oslo.", "Does this sound natural? I am vegan.", "Otto's bio. I am vegan."),
-        *("Write this on the card. My name is Viktor.", "I live in Oslo. I am vegan. Could you shorten it?"),
-        *(
-            "Found this on the train. I moved to Rome.",
-            "Is the spelling ok? I live in Oslo now.",
-            "Thoughts on this? I quit Acme.",
-        ),
-        *("Text my mum. I moved to Oslo.", "Read this. I am vegan.", "This is his profile. I work at Acme."),
-        *("She was like, I moved to Oslo.", "They were all like, we moved to Bern.", "He just went, I work at Acme."),
-        *("The first line should be: I live in Oslo now.", "I want the first line to be: My name is Viktor."),
-        *("Write on the card: My name is Viktor.", "The guy next to me: I work at Acme.", "He goes - I quit Acme."),
-        *("The caption should read: I am vegan.", "Their slogan: We live in Bern.", "And he went... I work at Acme."),
-    ],
-)
-def test_a_text_that_others_may_have_written_fills_and_ends_nothing(text: str) -> None:
-    assert {(fact.key, fact.action_hint) for fact in read(text)} <= {(None, "new")}
+@pytest.mark.parametrize("before", ["Translate what I write next.", "Pretend that you are my doctor."])
+def test_what_a_user_says_after_a_request_for_work_on_words_fills_nothing(before: str) -> None:
+    earlier = EarlierMessage(turn_id="t0", role="user", content=before, at=MONDAY)
+    facts, _ = read_turn(turn(user("I'm allergic to nuts."), speaker="Alice"), (earlier,))
+    assert [fact.key for fact in facts] == [None]
 
 
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
         ("I no longer live in Rome. I live in Bern now.", {None, "home_city"}),
-        ("Update: I moved to Oslo.", {"home_city"}),
         ("I moved back to Oslo.", {"home_city"}),
         ("I moved to Oslo this year. I'm vegan.", {"home_city", "diet"}),
-        ("I moved to Oslo. I work as a translator at Acme.", {None, "home_city"}),
         ("I work at Acme and I live in Bern.", {"employer", "home_city"}),
         ("I live in Oslo. I'm allergic to nuts. I'm allergic to milk.", {"home_city", "allergy"}),
         ("I moved to Oslo. Can you recommend a gym?", {"home_city"}),
-        ("I have been working at Acme for two years.", {"employer"}),
+        ("Hi! I'm vegan, what can I eat in Rome?", {"diet"}),
+        ("I live in Oslo. I have a dog. I love hiking.", {"home_city", None}),
     ],
 )
 def test_what_goes_with_a_statement_takes_nothing_from_it(text: str, keys: set[str | None]) -> None:
     assert {fact.key for fact in read(text)} == keys
 
 
-@pytest.mark.parametrize("text", ["Otto\nI live in Oslo now.\nRita\nI am vegan.", "I live in Oslo\nI am vegan"])
-def test_lines_without_an_end_may_be_of_several_and_fill_no_slot(text: str) -> None:
-    assert {(fact.key, fact.action_hint) for fact in read(text)} == {(None, "new")}
+def test_what_is_so_since_a_year_begins_then() -> None:
+    for text in ("I have lived in Bern since 2010.", "I've been vegan since 2010", "I like tea since 2010"):
+        assert [fact.event_time for fact in read(text)] == [datetime(2010, 1, 1, tzinfo=UTC)]
 
 
 def test_lines_that_end_as_sentences_do_are_of_the_speaker() -> None:
