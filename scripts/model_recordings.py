@@ -19,6 +19,7 @@ from tests.quality.cases import SPLITS
 from tests.quality.model_page import write_page
 from tests.quality.recordings import ROUNDS, record
 from tests.quality.rival import run_rival
+from tests.quality.tool_choices import record as record_choices
 
 RIVAL_TOKENS: Final = 16384
 """mem0's prompt has 8500 tokens: a slot of 8192 is too small for it."""
@@ -41,6 +42,9 @@ async def _run(given: argparse.Namespace, stop: asyncio.Event) -> None:
             print(await record(split, given.rounds, None, None))
     else:
         async with endpoint(stop, **({"slot_tokens": RIVAL_TOKENS} if given.rival else {})) as base_url:
+            if given.tools:
+                print(await record_choices(base_url, model_settings(base_url).chat_model or ""))
+                return
             for split in splits:
                 print(await record(split, given.rounds, given.minutes, model_settings(base_url)))
             if given.rival:
@@ -53,6 +57,7 @@ def main() -> NoReturn:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="cases of each family")
     parser.add_argument("--minutes", type=float, help="begin no case of a split after so many minutes")
     parser.add_argument("--outcomes", action="store_true", help="ask no model: write what the replies come to now")
+    parser.add_argument("--tools", action="store_true", help="ask which tools of `mnemolog mcp` it takes, and no more")
     parser.add_argument("--rival", action="store_true", help="then mem0, which .venv-rival has, on the same server")
     run_and_exit(run(parser.parse_args()))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, Self, get_args
+from typing import Final, Literal, Self, cast, get_args
 
 from mnemolog.client.inputs import BoundArgs
 from mnemolog.projections.queries.scope_filter import ANY_VALUE, WILDCARDS
@@ -71,8 +71,9 @@ class Principal:
 def authorise(principal: Principal, ids: Mapping[str, str | None]) -> BoundArgs:
     """The scope that a request of `principal` about these ids reaches.
 
-    The tenant is always that of the principal. One that is bound to users names one of them in each request, wildcards
-    are not among them; where it is bound to one user, that one is meant. Raises `ForbiddenError`.
+    It has the ids that are set. The tenant is always that of the principal. One that is bound to users names one of
+    them in each request, wildcards are not among them; where it is bound to one user, that one is meant. Raises
+    `ForbiddenError`.
     """
     users, user = principal.users, ids.get("user_id")
     if not users.is_everybody:
@@ -83,11 +84,5 @@ def authorise(principal: Principal, ids: Mapping[str, str | None]) -> BoundArgs:
             raise ForbiddenError(
                 f"{principal.name} is bound to the users {users}: user_id {user!r:.80} is none of them"
             )
-    return {
-        "tenant": principal.tenant,
-        "user_id": user,
-        "agent_id": ids.get("agent_id"),
-        "app_id": ids.get("app_id"),
-        "run_id": ids.get("run_id"),
-        "actor": principal.name,
-    }
+    named = {**ids, "user_id": user, "tenant": principal.tenant, "actor": principal.name}
+    return cast("BoundArgs", {name: named[name] for name in BoundArgs.__annotations__ if named.get(name) is not None})

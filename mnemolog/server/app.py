@@ -62,7 +62,6 @@ def build_app(client: AsyncMemoryClient, gate: Gate, *, max_body: int) -> FastAP
     app.include_router(health)
     for one in (turns, facts, entities, operations, mem0):
         app.include_router(one.router, responses=FAULTS)
-    # An ASGI application for MCP is mounted here: app.mount("/mcp", ...); `gate.access` authorises its requests.
     app.add_middleware(RequestFrame, max_body=max_body)
     add_problems(app)
 

@@ -92,7 +92,7 @@ class Access:
             return None
         if any("tenant" in ids for ids in several):
             raise ForbiddenError("the tenant is that of the key: leave it out of `any`")
-        return [{**ids, "user_id": self.scope(ids)["user_id"]} if "user_id" in ids else ids for ids in several]
+        return [{**ids, "user_id": self.scope(ids).get("user_id")} if "user_id" in ids else ids for ids in several]
 
 
 class Gate:
@@ -114,13 +114,18 @@ class Gate:
         self._open = Principal(name="local", tenant=tenant, rights=frozenset(RIGHTS), users=EVERYBODY)
 
     async def access(self, connection: HTTPConnection, right: Right) -> Access:
+        """What a request may that needs a right. Raises `ForbiddenError`, and as `admit`."""
+        access = await self.admit(connection)
+        access.principal.require(right)
+        return access
+
+    async def admit(self, connection: HTTPConnection) -> Access:
         """What a request, or any ASGI scope in `HTTPConnection`, may.
 
         Raises `NotAuthenticatedError`, `ForbiddenError`, `TooManyRequestsError` and `ServerUnavailableError`.
         """
         principal = await self._principal(connection)
         self._rate_limit.take(principal.name)
-        principal.require(right)
         return Access(principal, self._client)
 
     async def _principal(self, connection: HTTPConnection) -> Principal:

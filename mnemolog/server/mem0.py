@@ -89,17 +89,9 @@ def exact_ids(given: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def wide_ids(access: Access, given: Mapping[str, Any]) -> dict[str, str | None]:
-    """The ids that are named, the others whatever they are. Raises `QueryError` where none is named.
-
-    A principal of one user need not name it, one of everybody that may `admin` need name nobody.
-    """
-    named = {name: given.get(name) for name in _IDS}
-    bound = access.scope(named)["user_id"]
-    if not any(named.values()) and bound is None:
-        access.principal.require("admin")
-    return {
-        name: value or ANY_OR_NONE for name, value in {**named, "user_id": bound, "app_id": given.get("app_id")}.items()
-    }
+    """The ids that are named, or to which the principal is bound; the others whatever they are."""
+    named: Mapping[str, Any] = access.scope({name: given.get(name) for name in (*_IDS, "app_id")})
+    return {name: named.get(name, ANY_OR_NONE) for name in (*_IDS, "app_id")}
 
 
 @router.post("/memories")
@@ -144,7 +136,7 @@ async def all_memories(
     top_k: Annotated[int, Query(ge=0, le=_MAX_TOP_K)] = _TOP_K,
     show_expired: bool = False,
 ) -> Memories:
-    """The memories of some ids; without ids those of the whole tenant, for which the right admin is needed."""
+    """The memories of some ids, or of all that the key may read."""
     memory = access.memory(wide_ids(access, ids))
     filters = {"state": {"in": WITH_EXPIRED}} if show_expired else None
     found = await memory.facts(filters=filters, limit=top_k) if top_k else []

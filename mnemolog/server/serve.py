@@ -5,7 +5,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,6 +14,7 @@ import uvicorn
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.connections import ReadPool
 from mnemolog.errors import SettingsError
+from mnemolog.extras import is_installed
 from mnemolog.server.app import build_app
 from mnemolog.server.gate import Gate
 from mnemolog.server.keys import KeyStore
@@ -70,7 +71,12 @@ async def serving(settings: Settings, *, without_keys: bool, any_port: bool = Fa
                 rate=settings.http_rate,
             )
             app = build_app(client, gate, max_body=settings.http_max_body)
-            with _listening(settings.http_host, settings.http_port, any_port=any_port) as listener:
+            async with AsyncExitStack() as stack:
+                if is_installed("mcp"):
+                    from mnemolog.server.tools import offering_tools  # noqa: PLC0415 - of the extra `mcp`
+
+                    await stack.enter_async_context(offering_tools(app, gate, settings.mcp_tools))
+                listener = stack.enter_context(_listening(settings.http_host, settings.http_port, any_port=any_port))
                 server = _Server(
                     uvicorn.Config(
                         app,

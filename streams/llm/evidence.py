@@ -1,14 +1,15 @@
 """What the messages of a turn say, and whether a fact of a model's reply follows from it.
 
-Checks find what nobody said: words, names, numbers, times, denials, and whom it is about. Each refuses at least nine
+A fact says nothing that nobody said: no other words, names, numbers, units or times. What its clause of the sentence
+denies, supposes or ended it keeps so, and it is about whom the sentence is about. Each check refuses at least nine
 harmful facts for an honest one (`tests/quality/reply_checks.py`).
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
-from operator import itemgetter
+from datetime import date
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from mnemolog.schemas.base import normalise
@@ -16,27 +17,36 @@ from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities.names import has_tie, is_first_name, read_name, ties_in
 from mnemolog.streams.llm.ports import ExtractionTask
-from mnemolog.streams.text.assertions import added_names, contrary, moved, shares_no_word
+from mnemolog.streams.text.assertions import UNTIL, added_names, contrary, moved
 from mnemolog.streams.text.differences import copied_texts, is_user_word
 from mnemolog.streams.text.readings import (
+    Reading,
     clauses_of,
     has_condition,
     is_english,
     is_supposed,
     main_script,
     read,
+    start_of,
     stem_of,
     tells_time,
 )
 from mnemolog.streams.text.short_answers import ShortAnswer, asked_part, begins_sentence, sentences_of, short_answer
 from mnemolog.streams.text.times import MAX_CHARACTERS, find_times
 from mnemolog.streams.text.tokens import (
+    DATES,
+    NEGATIONS,
     OWN_SIGNS,
+    PATTERNS,
+    QUOTES,
+    SIZES,
+    TENSES,
     TIE_SIGNS,
-    UNIT_KINDS,
+    UNITS,
     WORDS,
     comparable_text,
     has_words,
+    numbers_of,
     without_texts,
 )
 
@@ -53,7 +63,8 @@ _SPOKEN_LINE: Final = re.compile(
 def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str | None:
     """Who says the words of `excerpt` in these messages, if that is one named person and not the turn's speaker.
 
-    The lines of a script are of the name before each of them; an excerpt may begin with that name.
+    The lines of a script are of the name before each of them, and so is one alone behind a first name; an excerpt may
+    begin with that name.
     """
     names: set[str | None] = set()
     head = _SPOKEN_LINE.match(excerpt)
@@ -62,7 +73,7 @@ def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str
         heads = [line[1] for line in found]
         lines = [line for line in found if line[1][0].isupper() or heads.count(line[1]) >= MIN_SCRIPT_LINES]
         spoken = [(message.content, message.name if message.role == "user" else None)]
-        if len(lines) >= MIN_SCRIPT_LINES:
+        if len(lines) >= MIN_SCRIPT_LINES or any(is_first_name(line[1].casefold()) for line in lines):
             ends = [line.start() for line in lines[1:]] + [len(message.content)]
             spoken = [(message.content[: lines[0].start()], message.name)]
             spoken += [(message.content[line.end() : end], line[1]) for line, end in zip(lines, ends, strict=True)]
@@ -87,23 +98,23 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 _LARGEST_COUNT: Final = 12
 """Up to this a number may be counted from what was named."""
 _LONG: Final = 4  # digits of a number that may be written in another form
-_LEAST_WORDS: Final = 2
-_DAY: Final = timedelta(days=1)
+_MOST_OTHER_WORDS: Final = 2
+"""So many words may say in another way what was said."""
+_CLOSE: Final = 0.05
+"""How far an amount in another unit may be from what was said, as a part of that."""
 _YEAR: Final = re.compile(r"(?:1[89]|20|21)\d\d")
-_QUOTED: Final = re.compile('["“„”](.+?)["“”]|«(.+?)»|「(.+?)」|『(.+?)』|^>(.+?)$', re.DOTALL | re.MULTILINE)
-_QUOTE_MARKS: Final = ' >"“„”«»「」『』'
+_QUOTED: Final = re.compile("|".join(f"{begin}(.+?){end}" for begin, end in QUOTES), re.DOTALL | re.MULTILINE)
+_QUOTE_MARKS: Final = " >" + "".join(sign for pair in QUOTES for sign in "".join(pair) if not sign.isascii()) + "\"'"
 _STOP: Final = re.compile(r"[.!?…\n\u3002\uff01\uff1f]")
 _QUESTION: Final = re.compile(r"^[^.!;:\u3002\uff01]*[?\uff1f\u061f]\W*$")
 _OWN_WORDS: Final = WORDS["first_person"] | WORDS["my"]
-_FORMER: Final = re.compile(r"\bused to (\w+)", re.IGNORECASE)
-_PRESENT: Final = {"be": "is", "have": "has", "do": "does", "go": "goes"}
-_TOLD: Final = re.compile(r"\b(?:told|tells|reminded) (?:me|us)\b", re.IGNORECASE)
-_TO_SPEAKER: Final = re.compile(
-    r"\b(?:told|tells|reminded|wrote|texted|asked|sent|gave|showed|help|give|show|tell|let|for|to|from) (?:me|us)\b",
-    re.IGNORECASE,
-)
-_OPENING: Final = frozenset({"well", ",", "and", "but", "so", "il", "la", "o", "a", "и"})
-"""What may stand before the "my" that a sentence begins with."""
+_PASTS: Final = frozenset().union(*(past for past, _ in TENSES))
+_UNITS: Final = frozenset(UNITS.values())
+_MEASURES: Final = frozenset(map(stem_of, {*WORDS["habits"], *UNITS, *DATES}))
+_MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
+_QUESTION_MARKS: Final = frozenset("?\uff1f؟")
+CHECKED: Final = ("key", "value", "subject", "event_time", "valid_until", "certainty")
+"""The fields of a fact that are judged beside its text."""
 
 
 class FieldFault(NamedTuple):
@@ -114,77 +125,89 @@ class FieldFault(NamedTuple):
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+class EvidenceMessage(NamedTuple):
+    """A message that facts may rest on, also as a comparable text, and the question that it answers, or ""."""
+
+    message: Message
+    comparable: str
+    asked: str
+
+
 class Source:
     """What a fact may come from: the sentences of its excerpt, the question that these answer, and the whole turn."""
 
-    sentence: str
-    asked: str
-    turn: "Evidence"
+    def __init__(self, turn: "Evidence", said: EvidenceMessage, excerpt: str) -> None:
+        self.turn, self.excerpt, self.message, self.answer = turn, excerpt, said.message, short_answer(excerpt)
+        sentences = (
+            one
+            for one in sentences_of(said.message.content)
+            if has_words(one, excerpt) or has_words(excerpt, one.strip(_MARKS))
+        )
+        self.sentence = " ".join(sentences) or said.message.content
+        self.asked = said.asked if self.answer or not _QUESTION_MARKS.isdisjoint(said.asked) else ""
+        self.said = (*turn.texts, self.asked)
+        self.known = (*self.said, *turn.speakers, *turn.names)
+        self.near = read(f"{self.sentence}\n{self.asked}")
 
-    @property
-    def _said(self) -> tuple[str, ...]:
-        return (*self.turn.texts, self.asked)
-
-    @property
-    def _known(self) -> tuple[str, ...]:
-        return (*self._said, *self.turn.speakers, *self.turn.names)
-
-    def faults(
-        self, text: str, excerpt: str, *, is_answer: bool, is_of_user: bool, **fields: Any
-    ) -> Iterator[FieldFault]:
+    def faults(self, text: str, **fields: Any) -> Iterator[FieldFault]:
         """What is wrong with a fact; `fields` are those of the reply that are judged beside its text."""
-        found = [*self._unsaid(text, excerpt, fields.get("subject") or "")]
-        if not is_answer:
-            found += self._turned(text, fields.get("certainty"))
-            other = other_person(self.sentence, self.turn.speakers) if is_of_user else ""
-            of_other, own = read(other), read(text)
-            is_in_text = not {*map(stem_of, of_other.tokens)}.isdisjoint(map(stem_of, own.tokens)) or (
-                not of_other.is_spaced and not of_other.signs.isdisjoint(own.signs)
-            )
-            if other and not is_in_text and not any(has_tie(text, tie) for tie, _ in ties_in(self.sentence)):
-                found.append(("subject", f"its excerpt is about somebody else ({other})"))
+        subject = fields.get("subject") or ""
+        # Of a line of a transcript a name with digits in it states no number.
+        lines = (f"{' '.join(name.split())}: " for name in self.turn.speakers)
+        own = next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
+        found = [*self._unsaid(own, subject), *self._of_another(own, subject)]
+        found += answer_faults(self.answer, own, self) if self.answer else self._turned(own, fields.get("certainty"))
         yield from (FieldFault("text", check, what) for check, what in found)
         for field in ("key", "value"):
-            named = fields.get(field) or ""
-            names = added_names(named, self._known) if field == "value" else ()
-            unsaid = [*names, *self._unsaid_numbers(named.replace("_", " "))]
+            named = (fields.get(field) or "").replace("_", " ")
+            names = added_names(named, self.known) if field == "value" else ()
+            unsaid = [*names, *self._unsaid_numbers(named), *self._other_units(named)]
             yield from (FieldFault(field, "value", f"nobody said {one}") for one in unsaid[:1])
         for field in ("event_time", "valid_until"):
             moment = fields.get(field)
-            if moment is not None and not self._has_time(moment.date(), moment.date()):
+            day = moment and moment.astimezone(self.turn.at.tzinfo).date()
+            if day is not None and not self._has_time(day, day):
                 yield FieldFault(field, "time", "nobody named this time")
 
-    def _unsaid(self, text: str, excerpt: str, subject: str) -> Iterator[tuple[str, str]]:
-        """Words, names and amounts of a text that nobody said."""
-        bare, source = comparable_text(text), f"{excerpt} {self.asked}"
-        without_speakers = text
-        for name in self.turn.speakers:
-            bare = bare.replace(comparable_text(name), " ")
-            # Of "a-long-name@example.org" each part would count as a word.
-            without_speakers = without_speakers.replace(name, " ")
+    def _of_another(self, text: str, subject: str) -> Iterator[tuple[str, str]]:
+        """Whether what is said of the user is said by or of somebody else."""
+        is_named = bool(subject) and not is_user_word(subject)
+        if is_named and normalise(subject) not in map(normalise, self.turn.speakers):
+            return
+        speaker = other_speaker(self.turn.task.turn, [self.message], self.excerpt)
+        is_of_another = speaker is not None and is_named and normalise(subject) != normalise(speaker)
+        if is_of_another or is_quotation(self.message.content, self.excerpt, text, self.turn.speakers):
+            yield "quoted", "its excerpt is what somebody else said"
+        other = other_person(self.sentence, self.turn.speakers) if not self.answer else ""
+        is_in_text = not read(other).words.isdisjoint(read(text).words)
+        if other and not is_in_text and not any(has_tie(text, tie) for tie, _ in ties_in(self.sentence)):
+            yield "subject", f"its excerpt is about somebody else ({other})"
+
+    def _unsaid(self, text: str, subject: str) -> Iterator[tuple[str, str]]:
+        """Words, names, amounts, habits and causes of a text that nobody said."""
+        own, source = read(text), f"{self.excerpt} {self.asked}"
+        names = frozenset().union(*(read(name).words for name in self.turn.speakers))
+        bare = " ".join(token for token in own.tokens if stem_of(token) not in names)
         scripts, languages = (main_script(bare), main_script(source)), (is_english(text), is_english(source))
         if (all(scripts) and scripts[0] != scripts[1]) or (None not in languages and languages[0] != languages[1]):
             yield "translation", "it is in another language than its excerpt"
             return
-        near, own = read(self.sentence), read(without_speakers)
-        is_said_shortly = near.is_spaced and len(near.stems) < _LEAST_WORDS  # one word may be put in others
-        digits = re.sub(r"\D", "", " ".join(self.turn.texts))
-        is_number_said = own.details & near.details or any(
-            one in digits for one in re.findall(r"\d+", without_speakers)
-        )
-        known = (*self._said, *self.turn.names)
-        if not (is_said_shortly or is_number_said) and shares_no_word(without_speakers, known):
+        known = (*self.said, *self.turn.names)
+        words = frozenset().union(*(read(one).words for one in known))
+        is_told_at_length = len({*own.stems} - names - _MEASURES) > _MOST_OTHER_WORDS
+        if is_told_at_length and (own.words - names).isdisjoint(words):
             yield "words", "it shares no word with what was said"
-        claimed, said = near.claimed | read(self.asked).claimed, frozenset[str]()
-        said = said.union(*(read(one).claimed for one in self._said))
-        units = [one for kind in UNIT_KINDS if claimed & kind for one in sorted(read(text).claimed & kind - said)]
+        causes = PATTERNS["cause"].split(" ".join(own.tokens).casefold())[1:]
+        habits = WORDS["habits"].intersection(map(str.casefold, own.tokens))
+        is_once = not self.near.is_negative and WORDS["habits"].isdisjoint(map(str.casefold, self.near.tokens))
         for check, found in (
-            ("name", added_names(text, self._known)),
-            ("name", added_names(subject, self._known)),
+            ("name", added_names(text, self.known)),
+            ("name", added_names(subject, self.known)),
             ("number", self._unsaid_numbers(text)),
-            ("unit", units),
-            ("moved", moved(self._said, text)),
+            ("unit", self._other_units(text)),
+            ("moved", moved(self.said, text)),
+            ("habit", habits if is_once and find_times(self.sentence[:MAX_CHARACTERS], self.turn.at, -1) else ()),
+            ("cause", (one for one in causes if words.isdisjoint(map(start_of, read(one).stems[:_MOST_OTHER_WORDS])))),
         ):
             yield from ((check, f"it says {one}, which no message says") for one in found)
 
@@ -196,59 +219,120 @@ class Source:
             rest = f"{rest[: when.span[0]]} {rest[when.span[1] :]}"
             if not self._has_time(when.first, when.last):
                 yield f"{when.first:%Y-%m-%d}"
-        own, near = read(rest), [read(self.sentence), read(self.asked)]
-        counts = [one for reading in near for one in reading.details if one[0].isdigit()]
-        has_years = any("year" in reading.claimed for reading in (*near, own))
-        said, digits = (
-            frozenset().union(*(read(one).details for one in self._known)),
-            re.sub(r"\D", "", " ".join(self._said)),
-        )
-        for number in sorted(one for one in own.claimed - said if one.lstrip("-")[:1].isdigit()):
+        counts = [one for one in self.near.details if one[0].isdigit()]
+        said = frozenset().union(*(read(one).details for one in self.known))
+        digits = re.sub(r"\D", "", " ".join(self.said))
+        converted = {number for _, number in self._converted(text)}
+        named = {DATES.get(token.casefold(), "") for token in read(rest).tokens if token[0].isupper()}
+        for number in sorted((read(rest).claimed | named) - said):
+            if number.startswith(("month ", "weekday ")):
+                days = (when for way in (-1, 1) for when in find_times(text[:MAX_CHARACTERS], self.turn.at, way))
+                if not any(self._has_time(when.first, when.last) for when in days):
+                    yield number
+            if not number.lstrip("-")[:1].isdigit():
+                continue
             is_counted = number == "1" or (not counts and number.isdigit() and int(number) <= _LARGEST_COUNT)
-            is_reckoned = has_years and any(_YEAR.fullmatch(one) for one in (number, *counts))
+            is_reckoned = any(self._is_since(*pair) for one in counts for pair in ((number, one), (one, number)))
             is_written_otherwise = len(number) >= _LONG and number in digits  # "5550100" for "555-0100"
             is_clock = ":" in number and bool(counts)
-            if not (is_counted or is_reckoned or is_written_otherwise or is_clock):
+            if not (is_counted or is_reckoned or is_written_otherwise or is_clock or number in converted):
                 yield number
+
+    def _is_since(self, year: str, count: str) -> bool:
+        """Whether a year is so many years before or after the turn."""
+        is_year = _YEAR.fullmatch(year) is not None and count.isdigit()
+        return is_year and abs(abs(self.turn.at.year - int(year)) - int(count)) <= 1
+
+    def _other_units(self, text: str) -> Iterator[str]:
+        """The units that nobody said where one that was said is lost: "kilometres" of "20 minutes"."""
+        near, own = self.near.claimed & _UNITS, read(text).claimed & _UNITS
+        if near - own and not any(self._converted(text)):
+            yield from sorted(own.difference(*(read(one).claimed for one in self.said)))
+
+    def _converted(self, text: str) -> Iterator[tuple[str, str]]:
+        """The amounts of a text that were said in another unit of their kind: "8 km" of "five miles"."""
+        for kind, size, number in _amounts(text):
+            for other, said, words in _amounts(f"{self.sentence}\n{self.asked}"):
+                if kind == other and words != number and abs(size - said) <= _CLOSE * said:
+                    yield words, number
 
     def _has_time(self, first: date, last: date) -> bool:
         """Whether these days have that of the turn, or one of the sentence, or a time is told that cannot be read."""
         near = (self.sentence[:MAX_CHARACTERS], self.asked[:MAX_CHARACTERS])
         found = [when for one in near for way in (-1, 1) for when in find_times(one, self.turn.at, way)]
-        is_near = any(when.first - _DAY <= last and first <= when.last + _DAY for when in found)
-        return first <= self.turn.at.date() <= last or is_near or (not found and any(map(tells_time, self._said)))
+        is_near = any(when.first <= last and first <= when.last for when in found)
+        return first <= self.turn.at.date() <= last or is_near or (not found and any(map(tells_time, self.said)))
 
     def _turned(self, text: str, certainty: str | None) -> Iterator[tuple[str, str]]:
-        """What turns the sense of the sentences: what they deny is affirmed, what they suppose is stated."""
+        """What turns the sense of the clauses with most words of a text: these deny it, ended it, or suppose it."""
+        if PATTERNS["wish"].search(self.sentence.casefold()) and read(self.sentence).denies:
+            return  # "I wish I did not work on Sundays"
         own, names = read(text), frozenset().union(*(read(name).words for name in self.turn.speakers))
+        told = frozenset(own.stems if own.is_spaced else own.signs) - _MEASURES
+        told = frozenset(one for one in told if not any(one.startswith(name) for name in names if len(name) > 1))
         said = [*clauses_of(self.sentence)]
-        clauses = [*said, *clauses_of(self.asked)]
-        shared = [len(_starts(one.words - names) & _starts(own.words)) for one in clauses]
-        # In scripts whose verbs have other forms ("ем", "ест") any word of the denial tells.
-        is_foreign = main_script(self.sentence) not in ("LATIN", "CJK", "") and not own.is_negative
-        is_denied = is_said = False
-        for clause, words in zip(clauses, shared, strict=True):
-            if words or not any(shared):
-                denied = (word for one in clause.denials if is_foreign and clause.denies for word in one.reached)
-                is_contrary = contrary(clause, own) or not frozenset(own.stems).isdisjoint(denied)
-                is_denied = is_denied or is_contrary
-                is_said = is_said or (not is_contrary and _starts(own.words - names) <= _starts(clause.words))
-        if is_denied and not is_said:
+        asked = () if read(self.sentence).is_negative else clauses_of(self.asked)
+        shared = [(len(_starts(one.words - names) & _starts(told)), one) for one in (*said, *asked)]
+        most = max((words for words, _ in shared), default=0)
+        nearest = [one for words, one in shared if words == most]
+        opposed = [one for words, one in shared if (words or not most) and contrary(one, own)]
+        is_said = any(one not in opposed and _starts(told) <= _starts(one.words) for _, one in shared)
+        if (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
             yield "polarity", "it says the contrary of its excerpt"
-        former = _FORMER.search(self.sentence)
-        if former and not own.is_negative and _PRESENT.get(former[1], f"{former[1]}s") in own.tokens:
-            yield "polarity", "it says of today what is over"
-        if _QUESTION.search(self.sentence) and not _speaks_of_user(self.sentence):
+        elif not own.is_negative and most and not _is_past(own) and all(_is_over(one, told) for one in nearest):
+            yield "over", "it says of today what is over"
+        stated = PATTERNS["asking"].sub(" ", " ".join(read(self.sentence).tokens))
+        if _QUESTION.search(self.sentence) and not _speaks_of_user(stated):
             yield "question", "its excerpt only asks"
         # Own words: whoever asks may suppose what they like.
-        most, nearest = max(zip(shared, said, strict=False), key=itemgetter(0), default=(0, own))
+        near = next((one for one in nearest if one in said), None if most else own)
         is_stated = certainty not in ("weak", "speculation") and not has_condition(text)
-        if is_stated and (most or not any(shared)) and is_supposed(nearest, self.sentence):
+        if is_stated and near is not None and is_supposed(near, self.sentence):
             yield "hypothetical", "it states as a fact what was only supposed"
 
 
-def _starts(words: frozenset[str]) -> set[str]:
-    return {word[:3] for word in words}  # "fumo", "fuma"
+def _amounts(text: str) -> Iterator[tuple[int, float, str]]:
+    """The amounts of a text: the kind of their unit, their size in one unit of it, and their number."""
+    tokens = [token.casefold() for token in read(text).tokens if token.casefold() not in WORDS["articles"]]
+    for number, word in pairwise(tokens):
+        for kind, sizes in enumerate(SIZES):
+            if (size := sizes.get(UNITS.get(word, word))) and (said := next(numbers_of([number]), "")):
+                count = 0.5 if said == "½" else float(said) if said.replace(".", "", 1).isdecimal() else 0
+                yield kind, count * float(size), said
+
+
+def _starts(words: Collection[str]) -> set[str]:
+    """Beginnings of words, which their forms have in common: "fumo", "fuma"; a syllable of Korean."""
+    return {word[: 3 if word < "가" else 1] for word in words}
+
+
+def _denies(clause: Reading, told: frozenset[str]) -> bool:
+    """Whether a clause has all words of a text, in some form, and denies one of them and none twice."""
+    words = frozenset(clause.stems) if clause.is_spaced else clause.signs
+    shared = _starts(told) & _starts(words)
+    added, left = ([word for word in some if _starts({word}).isdisjoint(shared)] for some in (told, words))
+    # A verb may have only one letter in common: "tengo", "tiene"; "أحب", "تحب".
+    verbs = [word for word in left for one in added if word[0] == one[0] or word[-2:] == one[-2:]]
+    if not told or len(added) > min(1, len(verbs)) or not UNTIL.isdisjoint(clause.tokens):
+        return False
+    negations = [one for one in clause.denials if not clause.is_spaced or one.word in NEGATIONS]
+    reached = Counter(
+        word for one in negations for word in one.reached if word in verbs or not _starts({word}).isdisjoint(shared)
+    )
+    return bool(reached) and all(times % 2 for times in reached.values())
+
+
+def _is_over(clause: Reading, told: frozenset[str]) -> bool:
+    """Whether a clause says that something with a word of a text has ended ("I left Acme", "my dog Rex died")."""
+    if not clause.ending:
+        return False
+    reached = frozenset().union(*(one.reached for one in clause.denials if one.word not in NEGATIONS))
+    return not _starts(told).isdisjoint(_starts(reached or clause.words))
+
+
+def _is_past(own: Reading) -> bool:
+    words = {token.casefold() for token in own.tokens} - WORDS["linking"]
+    return not _PASTS.isdisjoint(words) or PATTERNS["past"].search(" ".join(words)) is not None
 
 
 def other_person(sentence: str, speakers: tuple[str, ...] = ()) -> str:
@@ -258,9 +342,9 @@ def other_person(sentence: str, speakers: tuple[str, ...] = ()) -> str:
         found = TIE_SIGNS.search(sentence)
         return found[1] if found and not OWN_SIGNS.search(TIE_SIGNS.sub(" ", sentence)) else ""
     tokens = [token.casefold() for token in reading.tokens]
-    if not WORDS["first_person"].isdisjoint(read(_TOLD.sub(" ", sentence.casefold())).tokens):
+    if not WORDS["first_person"].isdisjoint(read(PATTERNS["told_me"].sub(" ", sentence.casefold())).tokens):
         return ""
-    if next((word for word in tokens if word not in _OPENING), "") in WORDS["my"]:
+    if next((word for word in tokens if word not in WORDS["openings"] and word != ","), "") in WORDS["my"]:
         owned = [next(iter(tokens[at + 1 :]), "") for at, word in enumerate(tokens) if word in WORDS["my"]]
         is_being = any(ties_in(sentence)) or not WORDS["other_ties"].isdisjoint(owned)
         return " ".join(owned) if is_being else ""
@@ -276,31 +360,29 @@ def is_quotation(content: str, excerpt: str, text: str, speakers: tuple[str, ...
     The excerpt is quoted as a whole, or the fact has words of the quotes in it and none that only stand around these.
     Around a quote is its sentence, or all of the message where the sentence is in the quote.
     """
-    quotes = [*_QUOTED.finditer(content)]
     rest = _QUOTED.sub(lambda one: " " * len(one[0]), content)
     words = excerpt.strip(_QUOTE_MARKS)
-    places = [one.span() for one in re.finditer(re.escape(words), content)] or [
-        one.span() for one in quotes if has_words(one[0], words)
+    start = content.find(words)
+    end = start + len(words)
+    quotes = [
+        one
+        for one in _QUOTED.finditer(content)
+        if (one.start() < end and start < one.end() if start >= 0 else has_words(one[0], words))
     ]
+    if not quotes or has_words(rest, words):
+        return False
+    first, last = quotes[0].start(), quotes[-1].end()
+    begin = max((one.end() for one in _STOP.finditer(rest, 0, first)), default=0)
+    is_sentence = _STOP.search(content[last - 2 : last]) and content[last:].lstrip()[:1].isupper()
+    stop = _STOP.search(rest, last)
+    around = rest[min(max(start, 0), begin) : max(end, last if is_sentence else stop.start() if stop else len(rest))]
+    around = PATTERNS["to_speaker"].sub(" ", around if read(around).tokens else rest)
+    if _speaks_of_user(around) and not other_person(around, speakers):
+        return False
     own = read(text).told - frozenset().union(*(read(name).told for name in speakers))
-    for start, end in places:
-        touched = [one for one in quotes if one.start() < end and start < one.end()]
-        if not touched:
-            return False
-        first, last = touched[0].start(), touched[-1].end()
-        begin = max((one.end() for one in _STOP.finditer(rest, 0, first)), default=0)
-        is_sentence = _STOP.search(content[last - 2 : last]) and content[last:].lstrip()[:1].isupper()
-        stop = _STOP.search(rest, last)
-        until = last if is_sentence else stop.start() if stop else len(rest)
-        around = rest[min(start, begin) : max(end, until)]
-        around = _TO_SPEAKER.sub(" ", around if read(around).tokens else rest)
-        if _speaks_of_user(around) and not other_person(around, speakers):
-            return False
-        quoted = frozenset().union(*(read(one[0]).told for one in touched))
-        is_whole = any(has_words(one[0], words) for one in touched)
-        if not is_whole and (own.isdisjoint(quoted) or own & read(around).told - quoted):
-            return False
-    return bool(places)
+    quoted = frozenset().union(*(read(one[0]).told for one in quotes))
+    is_whole = any(has_words(one[0], words) for one in quotes)
+    return is_whole or not (own.isdisjoint(quoted) or own & read(around).told - quoted)
 
 
 def _speaks_of_user(text: str) -> bool:
@@ -308,45 +390,19 @@ def _speaks_of_user(text: str) -> bool:
     return any(token.casefold() in _OWN_WORDS for token in read(text).tokens) or OWN_SIGNS.search(text) is not None
 
 
-def answer_fault(kind: ShortAnswer, text: str, source: Source) -> str:
-    """What is wrong with a fact whose excerpt is a bare answer, or ""."""
+def answer_faults(kind: ShortAnswer, text: str, source: Source) -> Iterator[tuple[str, str]]:
+    """What is wrong with a fact whose excerpt is a bare answer."""
     own, asked = read(text), read(source.asked)
-    if kind == "open":
-        return "it rests on words that neither confirm nor deny"
-    if not source.asked:
-        return "it rests on a bare answer, and nothing was asked just before"
     told = own.words - frozenset().union(*(read(name).words for name in source.turn.speakers))
     is_comparable = bool(asked.words) and main_script(text) == main_script(source.asked)
-    if is_comparable and told.isdisjoint(asked.words):
-        return "it says something else than what was asked just before"
-    if kind == "no" and not own.is_negative and not asked.is_negative:
-        return "it affirms what the answer denies"
-    if kind == "yes" and own.denies and not asked.is_negative:
-        return "it denies what the answer affirms"
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
-class _EvidenceMessage:
-    """A message that facts may rest on, also as a comparable text, and the question that it answers, or ""."""
-
-    message: Message
-    comparable: str
-    asked: str
-
-    def sentences(self, excerpt: str) -> str:
-        found = [
-            one
-            for one in sentences_of(self.message.content)
-            if has_words(one, excerpt) or has_words(excerpt, one.strip(_MARKS))
-        ]
-        return " ".join(found) or self.message.content
-
-
-CHECKED: Final = ("key", "value", "subject", "event_time", "valid_until", "certainty")
-"""The fields of a fact that are judged beside its text."""
-_MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
-_QUESTION_MARKS: Final = frozenset("?\uff1f؟")
+    if kind == "open":
+        yield "answer", "it rests on words that neither confirm nor deny"
+    elif not source.asked:
+        yield "answer", "it rests on a bare answer, and nothing was asked just before"
+    elif is_comparable and told.isdisjoint(asked.words):
+        yield "answer", "it says something else than what was asked just before"
+    elif not asked.is_negative and (own.denies if kind == "yes" else not own.is_negative):
+        yield "answer", "it denies what the answer affirms, or affirms what that denies"
 
 
 class Evidence:
@@ -355,7 +411,7 @@ class Evidence:
     def __init__(self, task: ExtractionTask) -> None:
         self.task = task
         self.said = tuple(
-            _EvidenceMessage(message, comparable_text(message.content), asked)
+            EvidenceMessage(message, comparable_text(message.content), asked)
             for message, asked in with_questions(task.turn, task.background.messages)
         )
         turn, background = task.turn, task.background
@@ -377,28 +433,11 @@ class Evidence:
         `subject`, `event_time`, `valid_until`, `certainty`.
         """
         said_in = self.messages_of(text, excerpt)
-        found = [(one, [*self._faults(text, excerpt, one, **fields)]) for one in said_in]
+        found = [(one, [*Source(self, one, excerpt).faults(text, **fields)]) for one in said_in]
         sound = [(one, faults) for one, faults in found if not any(fault.field == "text" for fault in faults)]
         return [one.message for one, _ in sound], next((faults for _, faults in sound or found), [])
 
-    def _faults(self, text: str, excerpt: str, message: _EvidenceMessage, **fields: Any) -> Iterator[FieldFault]:
-        kind, subject = short_answer(excerpt), fields.get("subject") or ""
-        is_named = bool(subject) and not is_user_word(subject)
-        is_of_user = not is_named or normalise(subject) in map(normalise, self.speakers)
-        is_asked = kind is not None or not _QUESTION_MARKS.isdisjoint(message.asked)
-        source = Source(message.sentences(excerpt), message.asked if is_asked else "", self)
-        # Of a line of a transcript a name with digits in it states no number.
-        lines = (f"{' '.join(name.split())}: " for name in self.speakers)
-        own = next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
-        if kind is not None and (fault := answer_fault(kind, own, source)):
-            yield FieldFault("text", "answer", fault)
-        speaker = other_speaker(self.task.turn, [message.message], excerpt)
-        is_of_another = speaker is not None and is_named and normalise(subject) != normalise(speaker)
-        if is_of_user and (is_of_another or is_quotation(message.message.content, excerpt, own, self.speakers)):
-            yield FieldFault("text", "quoted", "its excerpt is what somebody else said")
-        yield from source.faults(own, excerpt, is_answer=kind is not None, is_of_user=is_of_user, **fields)
-
-    def messages_of(self, text: str, excerpt: str) -> Sequence[_EvidenceMessage]:
+    def messages_of(self, text: str, excerpt: str) -> Sequence[EvidenceMessage]:
         """The messages with the excerpt of a fact, not only within recalled text; those with a question come first.
 
         A bare yes or no begins a sentence there.

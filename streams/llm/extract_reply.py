@@ -381,6 +381,8 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
     speakers = speakers_of(turn)
 
     def names(fact: ExtractedFact, end: str) -> bool:
+        if fact.value and end.endswith(f" {fact.value}") and has_words(fact.text, fact.value):
+            return True
         if not is_user_word(end) and end not in speakers:
             spoken = read_name(end)
             if spoken and spoken.tie and not spoken.name:
@@ -463,10 +465,8 @@ def _extracted(
             if tie.predicate.name not in said and not (fact.key == "partner" and "spouse" in said):
                 made |= {"key": None, "value": None}
         key, value = made["key"] or "", made["value"] or ""
-        spoken = read_name(subject or "")
-        # "Maud sings.", about Maud, with the slot "sister: Maud" of another fact
-        is_own = key in TIE_TYPES and bool(value) and name_key(value) == name_key((spoken and spoken.name) or "")
-        of_value, ties_of_value = names_of_value(key, value, holder) if not is_own else ((), ())
+        is_named = not value or key not in TIE_TYPES or _is_name(value, fact.excerpt, entities, subject)
+        of_value, ties_of_value = names_of_value(key, value, holder) if is_named else ((), ())
         if not entities:
             ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
             named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
@@ -484,6 +484,19 @@ def _extracted(
         "search_text": fact.search_text.strip() or made["text"],
     }
     return ExtractedFact.model_validate(made)
+
+
+def _is_name(value: str, excerpt: str, entities: Sequence[NamedEntity], subject: str | None) -> bool:
+    """Whether the value of a tie names somebody else than the subject: a said word with a capital, or a known name."""
+    spoken, key = read_name(subject or ""), name_key(value)
+    if not key or key in {name_key(one) for one in (subject or "", (spoken and spoken.name) or "")}:
+        return False
+    if any(key == name_key(one.name) for one in entities):
+        return True
+    first = value.split(maxsplit=1)[0]
+    is_proper = first[0].isupper() or first.lower() == first.upper()
+    is_number = any(one[0].isdigit() for one in read(value).claimed)
+    return is_proper and first in excerpt and not (is_number or short_answer(value) or ties_told(value))
 
 
 def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: Sequence[NamedEntity]) -> str | None:

@@ -44,7 +44,10 @@ _LEAST_COMMON: Final = 3
 _SHORT: Final = 4
 _LONGEST_ENDING: Final = 2
 _NEAR: Final = 5  # tokens behind an amount in which its date is named
-_RUN: Final = re.compile(r"[\u30a1-\u30fa\u30fc]{2,}|[\u3400-\u9fff]{2,}")
+_RUN: Final = re.compile(
+    r"[\u30a1-\u30fa\u30fc]{2,}|(?<=[在叫去到从是])[\u3400-\u9fff]{2,}|[\u3400-\u9fff]{2,}(?=さん|から|[にでとへ])"
+)
+"""Signs that may be a name: katakana, and ideographs where a name stands."""
 
 
 def added_details(sources: Sequence[str], text: str, extras: Sequence[str] = ()) -> Iterator[str]:
@@ -106,7 +109,7 @@ def contrary(one: Reading, other: Reading) -> bool:
             # "mit Rauchen aufgehört", "used to play chess"
             is_over = (
                 affirming.ending and any(not one.reached for one in affirming.denials)
-            ) or affirming.ending == "used to"
+            ) or " " in affirming.ending
             if (is_soft and affirming.is_negative) or is_over:
                 continue
             sides = [(_is_denied(word, denying), _is_denied(word, affirming)) for word in denial.reached]
@@ -160,11 +163,6 @@ def lost_words(parent: str, text: str) -> list[str]:
     tokens = {token.casefold() for token in own.tokens}
     told = [token.casefold() for token in read(parent).tokens if _tells(token)]
     return [word for word in told if not ({stem_of(word), start_of(word)} & own.words or _is_known(word, tokens))]
-
-
-def shares_no_word(text: str, sources: Sequence[str]) -> bool:
-    own = [*foreign_clauses(text, sources)]
-    return bool(own) and len(own) == len([*clauses_of(text)])
 
 
 def mixed_up(parents: Sequence[str], text: str) -> bool:

@@ -15,12 +15,11 @@ from mnemolog.streams.text.tokens import (
     CLAUSE_ENDS,
     CONJUNCTIONS,
     DATES,
-    ENDED,
     NEGATIONS,
     NUMBERS,
+    PATTERNS,
     QUALIFIERS,
     SMALL_WORDS,
-    SUPPOSED,
     UNITS,
     WORDS,
     composed_numbers,
@@ -37,10 +36,6 @@ _SIGNS = re.compile(r"[\u30a1-\u30fa\u3400-\u9fff]")  # katakana and ideographs:
 _NUMERALS: Final = {sign: str(number) for number, sign in enumerate("二三四五六七八九十", start=2)}
 _NUMERAL_RUN = re.compile("[一二三四五六七八九十百千万]+")
 _SIGN_CLAUSES = re.compile("[\u3001\u3002\uff0c\uff1b\uff01\uff1f,.;!?\n]")
-_NOT_ONLY = re.compile(
-    r"\b(?:(?:at|after) all|not (?:only|just)|nicht nur|non seulement|no s[oó]lo|no solamente|não só|non solo)\b",
-    re.IGNORECASE,
-)
 _BORDER = re.compile(
     r"(?<=[A-Za-z\u00c0-\u024f])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[A-Z])"
 )
@@ -49,6 +44,7 @@ NUMERIC_DATE: Final = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{2,4}")
 _YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _SUFFIX = re.compile(r"(?<=\w{3})(?:ing|ed|en)$|(?<=\w{2})[аеёиоуыэюяйь]{1,3}$")
+_CONDITIONAL: Final = re.compile(r"\w{2,}(?:rai(?:s|t|ent)|rions|ría[ns]?|ríamos|riam?|re(?:i|bbero?))")
 _NO_SIGNS: Final = frozenset("".join(WORDS["other_negations"])) | frozenset("我私僕俺")
 _CERTAIN_NUMBERS: Final = NUMBERS.keys() - AMBIGUOUS_WORDS
 _TELLING_NOTHING: Final = SMALL_WORDS | NEGATIONS | CONJUNCTIONS
@@ -105,7 +101,7 @@ class Reading:
 
 @lru_cache(maxsize=2048)  # a known fact is compared with several new ones
 def read(text: str) -> Reading:
-    tokens = tokens_of(_CANNOT_STAND.sub("hates", _NOT_ONLY.sub(" ", _BORDER.sub(" ", plain(text)))))
+    tokens = tokens_of(_CANNOT_STAND.sub("hates", PATTERNS["not_denying"].sub(" ", _BORDER.sub(" ", plain(text)))))
     certain = [token for token in tokens if token.casefold() not in AMBIGUOUS_WORDS]
     stems = tuple(stem_of(token) for token in tokens if is_content(token) and not is_number(token))
     form = plain(text)
@@ -116,7 +112,7 @@ def read(text: str) -> Reading:
     numbers = {str(int(number)) for date in dates for number in re.findall(r"\d+", date)}
     numerals = {*_numerals(form)}
     words = [token.casefold() for token in tokens]
-    end = ENDED.search(" ".join(words))
+    end = PATTERNS["ended"].search(" ".join(words))
     ending = end[0] if end else next((word for word in words if word in WORDS["endings"]), "")
     denies = not NEGATIONS.isdisjoint(words) or (not is_spaced and bool(denials))
     return Reading(
@@ -171,10 +167,12 @@ def tells_time(text: str) -> bool:
 def is_supposed(clause: Reading, sentence: str) -> bool:
     """Whether a clause is about what is not so, or not certainly: "if I lived", "maybe", "I would" beside an "if"."""
     words = [token.casefold() for token in clause.tokens]
-    is_unreal = not WORDS["unreal"].isdisjoint(words) and not WORDS["conditions"].isdisjoint(
-        map(str.casefold, read(sentence).tokens)
-    )
-    return is_unreal or SUPPOSED.search(" ".join(words)) is not None
+    is_unreal = (not WORDS["unreal"].isdisjoint(words) or any(map(_CONDITIONAL.fullmatch, words))) and not WORDS[
+        "conditions"
+    ].isdisjoint(map(str.casefold, read(sentence).tokens))
+    if not clause.is_spaced and any(sign in sentence for sign in WORDS["supposed_signs"]):
+        return True
+    return is_unreal or PATTERNS["supposed"].search(" ".join(words)) is not None
 
 
 def has_condition(text: str) -> bool:
@@ -266,12 +264,13 @@ def _denials(tokens: Sequence[str]) -> Iterator[Denial]:
             if is_open and not WORDS["concord"].isdisjoint((is_open, word)):
                 continue
             is_open = word
+        stops = CLAUSE_ENDS | WORDS["aims"] if word in WORDS["endings"] else CLAUSE_ENDS  # "left Acme for Initech"
         reached: list[str] = []
         unclear: list[str] = []
         joined = False
         for after in tokens[place + 1 : place + 1 + _REACH]:
             word_after = after.casefold()
-            if after in CLAUSE_ENDS:
+            if after in stops:
                 break
             joined = joined or word_after in CONJUNCTIONS
             if is_content(after) and word_after not in DATES and word_after not in _REACHING:

@@ -94,7 +94,7 @@ def _meanings(section: str) -> dict[str, str]:
 def _phrases(name: str) -> re.Pattern[str]:
     """One of the patterns of a list, for tokens in small letters with a space between."""
     lines = _BY_HAND["patterns"][name].strip().splitlines()
-    return re.compile(rf"\b(?:{'|'.join(lines)})(?!\w)")
+    return re.compile(rf"\b(?:{'|'.join(lines)})(?!\w)", re.IGNORECASE)
 
 
 def _sides(name: str) -> tuple[tuple[frozenset[str], ...], ...]:
@@ -121,18 +121,10 @@ SMALL_WORDS: Final = (SENTENCE_STARTERS | WORDS["small_words"]) - WORDS["other_i
 """Words that tell little alone: they begin sentences, or are forms of "to be" and the like."""
 OWN_SIGNS: Final = re.compile("[我俺僕]|私|わたし")
 TIE_SIGNS: Final = re.compile("我?的?((?:妹|姐|哥|弟|妈|爸|母|父|兄|姉|夫|妻|丈夫|老板|同事)[妹姐哥弟妈爸親亲]?)")
-UNIT_KINDS: Final = (
-    frozenset(day for day in DATES.values() if day.startswith("weekday")),
-    frozenset({"km", "m", "cm", "mm", "mile", "foot", "inch"}),
-    frozenset({"kg", "g", "mg", "pound", "ounce"}),
-    frozenset({"euro", "dollar", "franc", "yen", "pound"}),
-    frozenset({"litre", "ml", "ounce"}),
-    frozenset({"celsius", "fahrenheit"}),
-    WORDS["time_units"],
-)
-"""Units of one kind, and weekdays: of a kind that a text has a fact has no others."""
-ENDED: Final = _phrases("ended")
-SUPPOSED: Final = _phrases("supposed")
+SIZES: Final[Sequence[Mapping[str, float]]] = tuple(_BY_HAND["sizes"].values())
+"""Units of one kind, each with its size in one of them."""
+QUOTES: Final = tuple(tuple(line.split(" | ")) for line in _BY_HAND["words"]["quotes"].strip().splitlines())
+PATTERNS: Final = {name: _phrases(name) for name in _BY_HAND["patterns"]}
 TENSES: Final = _sides("tenses")
 """Forms of one verb in the past and in the present."""
 TENSE_ENDINGS: Final = tuple(
@@ -149,7 +141,7 @@ CITIES: Final = frozenset(_PLACES["cities"])
 _PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u00ad": None})
 _TOKEN = re.compile(
     r"\d{4}-\d{2}-\d{2}|(?<!\w)[-\u2212]?\d+(?:[.,:]\d+)*|\d+(?:[.,:]\d+)*|°[cfCF]\b"
-    r"|[^\W\d_]+(?:[+#]+|(?<=\b[A-Z])[-\u2212](?!\w))?|[%€$£¥]|[.!?…:;,\n]"
+    r"|[^\W\d_]+(?:[\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0971-\u0d7f]+[^\W\d_]*)*(?:[+#]+|(?<=\b[A-Z])[-\u2212](?!\w))?|[%€$£¥]|[.!?…:;,\n]"
 )
 _TOKEN_OR_SIGN = re.compile(_TOKEN.pattern + r"|[^\s\w\"«»„“”]")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -164,6 +156,7 @@ _SPACED_THOUSANDS = re.compile(r"(?<![\d.,:-])\d{1,3}(?: \d{3})+(?![\d.,:-])")
 _THOUSANDS_OF_K = re.compile(r"(?<![\w.,])(\d{1,4})k\b", re.IGNORECASE)
 _CLOCK = re.compile(r"\b(1[0-2]|0?[1-9])(?:[:.]([0-5]\d))? ?([ap])\.?m\b", re.IGNORECASE)
 _ELIDED = re.compile(r"\bn'(?=\w)", re.IGNORECASE)
+_NEGATED_FORM = re.compile(r"\b(\w{2,20}?)(?:m(?=[iuü\u0131]yor)|지 ?(?:않|못)\w*)")  # of Turkish and Korean verbs
 SENTENCE_ENDS: Final = frozenset(".!?…\n")
 _BEFORE_FIRST: Final = SENTENCE_ENDS | frozenset(":")
 CLAUSE_ENDS: Final = SENTENCE_ENDS | frozenset(",;:")
@@ -190,7 +183,7 @@ def _expanded(text: str) -> str:
     if "'" in said:
         said = _SHORTENED.sub(lambda match: _WHOLE[match[1].lower()], said)
         said = _ELIDED.sub("ne ", _CLITIC.sub(" not", said))
-    said = _HAS_TO.sub("must", said)
+    said = _NEGATED_FORM.sub(r"not \1", _HAS_TO.sub("must", said))
     if _DIGIT.search(said) is None:
         return said
     said = _THOUSANDS_OF_K.sub(r"\g<1>000", _AGE.sub(" old", said))

@@ -1,7 +1,8 @@
 """`python -m tests.quality.reply_checks`: what the checks of replies refuse, of honest and of harmful ones.
 
 `replies/facts.jsonl` has facts that a reply takes from a message, `replies/decisions.jsonl` KEEPs and MERGEs; both were
-written before the checks that they measure. Those of `tests/support/cases` are older. `--verbose` lists what is wrong.
+written before the checks that they measure. `replies/blind.jsonl` and `replies/last.jsonl` have facts in 20 languages,
+by one who had not read the checks. Those of `tests/support/cases` are older. `--verbose` lists what is wrong.
 """
 
 import json
@@ -26,7 +27,15 @@ from tests.support.builders.questions import number_conflicts
 from tests.support.cases import labelled_pairs, reply_cases
 
 REPLIES: Final = Path(__file__).parent / "replies"
-_NAMES: Final = {"リタ": "リタ", "Рит": "Рита", "ريتا": "ريتا", "アリス": "アリス", "Алис": "Алиса"}
+_NAMES: Final = {
+    "リタ": "リタ",
+    "Рит": "Рита",
+    "ريتا": "ريتا",
+    "アリス": "アリス",
+    "리타": "리타",
+    "रीता": "रीता",
+    "Алис": "Алиса",
+}
 """How a text begins that names a speaker in another script, and that name."""
 
 
@@ -52,8 +61,9 @@ def judged() -> tuple[Judged, ...]:
 
 
 def _facts() -> Iterator[Judged]:
-    for row in _rows("facts"):
-        yield Judged("facts", row["kind"], row["honest"], f"{row['said']} -> {row['text']}", fact_checks(row))
+    for name, table in (("facts", "facts"), ("blind", "blind facts"), ("last", "last facts")):
+        for row in _rows(name):
+            yield Judged(table, row["kind"], row["honest"], f"{row['said']} -> {row['text']}", fact_checks(row))
 
 
 def _decisions() -> Iterator[Judged]:

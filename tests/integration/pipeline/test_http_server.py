@@ -3,22 +3,30 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from mnemolog import AsyncMemoryClient
 from mnemolog.client.connections import ReadPool
-from mnemolog.errors import SettingsError
+from mnemolog.errors import ServerUnavailableError, SettingsError
 from mnemolog.server.access import RIGHTS, NotAuthenticatedError
+from mnemolog.server.app import build_app
+from mnemolog.server.gate import Gate
 from mnemolog.server.keys import KeyStore, UnknownKeyError, make_key
 from mnemolog.server.serve import serving
+from mnemolog.server.tools import offering_tools
 from mnemolog.settings import Settings
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import TenantHarness, client_settings
+from tests.support.servers.kafka_client import publish, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -113,6 +121,16 @@ async def test_keys_are_taken_until_they_end(url: str, keys: KeyStore, tenant: T
         await store.principal(text)
     with pytest.raises(UnknownKeyError, match="no valid key has the id or name"):
         await store.revoke(new.key_id)
+    kept = await create(keys, tenant.tenant)
+    await store.principal(kept)
+    nowhere = ReadPool("postgresql://nobody@127.0.0.1:1/nothing", size=2, statement_timeout=5.0)
+    store._pool = nowhere
+    moments[0] += timedelta(minutes=50)
+    assert (await store.principal(kept)).tenant == tenant.tenant  # while Postgres is away
+    moments[0] += timedelta(minutes=20)
+    with pytest.raises(ServerUnavailableError):
+        await store.principal(kept)
+    await nowhere.close()
 
 
 async def test_nobody_gets_out_of_the_users_and_the_tenant_of_a_key(
@@ -219,6 +237,22 @@ async def test_nobody_gets_out_of_the_users_and_the_tenant_of_a_key(
         assert len((await http.get("/v1/facts", params={"agent_id": "bot"})).json()["items"]) == 1
 
 
+async def test_the_end_of_a_record_without_a_scope_is_nobodys(url: str, keys: KeyStore, tenant: TenantHarness) -> None:
+    await publish(tenant.kafka, tenant.topic("conversation_turns"), [(b"x", b'{"turn_id": "t", "secret": 1}')])
+    query = "SELECT source_id FROM commits WHERE tenant = '' AND tenant <> %s"
+
+    async def has_ended() -> bool:
+        return bool(await tenant.rows(query))
+
+    await wait_until(has_ended)
+    found = (await tenant.rows(query))[0]
+    async with caller(url, await create(keys, tenant.tenant)) as http:
+        for path in (found["source_id"], f"{found['source_id']}?wait=5"):
+            assert (await http.get(f"/v1/turns/{path}")).status_code == 404
+        streamed = await http.get(f"/v1/turns/{found['source_id']}/events")
+    assert streamed.text.startswith("event: problem")
+
+
 async def test_a_key_does_what_it_has_the_right_to(url: str, keys: KeyStore, tenant: TenantHarness) -> None:
     turn = {"messages": "Hi.", "user_id": "alice"}
     requests: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -284,6 +318,7 @@ async def test_pages_export_import_and_events(url: str, keys: KeyStore, tenant: 
         report = await http.post("/v1/import", params={"user_id": "carla", "wait": 30}, content=lines)
         assert (report.json()["sent"], report.json()["added"]) == (3, 3)
         assert [one["id"] for one in (await http.get("/v1/users")).json()] == ["alice", "carla"]
+        assert (await http.get("/v1/failed-turns")).json() == []
 
 
 async def test_commands_change_and_undo(url: str, keys: KeyStore, tenant: TenantHarness) -> None:
@@ -353,3 +388,63 @@ async def test_a_stop_ends_requests_that_wait_and_health_says_so(shared_worker: 
             assert not waiting.done()
         assert (await waiting).status_code == 404
         assert await stream.aread() == b""
+
+
+@asynccontextmanager
+async def assistant(url: str, key: str, *, mode: str = "auto", query: str = "") -> AsyncIterator[Client]:
+    """The SDK's client with a key at `/mcp`."""
+    async with (
+        create_mcp_http_client(headers={"Authorization": f"Bearer {key}"}) as http,
+        Client(streamable_http_client(f"{url}/mcp{query}", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+async def told(client: Client, tool: str, /, **arguments: Any) -> str:
+    """What a tool answers, a refusal among it."""
+    result = await client.call_tool(tool, arguments)
+    return " ".join(one.text for one in result.content if one.type == "text")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_an_assistant_has_the_tools_with_the_rights_of_its_key(
+    url: str, keys: KeyStore, tenant: TenantHarness, mode: str
+) -> None:
+    name = tenant.tenant
+    async with assistant(url, await create(keys, name, "alice"), mode=mode) as client:
+        assert len((await client.list_tools()).tools) == 10
+        assert "Bern" in await told(client, "add_memory", text="I live in Bern.", user_id="bob")
+    async with assistant(url, await create(keys, name, "alice", ["read"]), mode=mode) as reader:
+        assert "Bern" in await told(reader, "get_memories")
+        assert "this needs the right publish" in await told(reader, "add_memory", text="I live in Bonn.")
+    everybody = await create(keys, name)
+    async with assistant(url, everybody, mode=mode) as client:
+        assert "/mcp?user_id=alice" in await told(client, "get_memories")
+    async with assistant(url, everybody, mode=mode, query="?user_id=alice") as client:
+        assert "Bern" in await told(client, "get_memories")
+    async with assistant(url, await create(keys, name, "bob"), mode=mode, query="?user_id=alice") as client:
+        assert "is none of them" in await told(client, "get_memories")
+
+
+async def test_who_has_no_key_gets_no_tool(url: str) -> None:
+    async with caller(url, None) as http:
+        refused = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await http.get("/mcp")).status_code == 405
+
+
+async def test_where_servers_are_is_told_to_nobody_who_asks_over_http(keys: KeyStore) -> None:
+    key = await create(keys, "default", "alice")
+    async with AsyncMemoryClient(kafka="127.0.0.1:9", postgres="postgresql://127.0.0.1:9/none") as away:
+        gate = Gate(away, tenant="default", keys=keys)
+        app = build_app(away, gate, max_body=2000)
+        headers = {"Authorization": f"Bearer {key}", "Accept": "application/json, text/event-stream"}
+        transport = httpx.ASGITransport(app)
+        async with (
+            offering_tools(app, gate, "core"),
+            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as http,
+        ):
+            call = {"name": "get_memories", "arguments": {}}
+            answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    assert "not available at the moment" in answer.text
+    assert "127.0.0.1" not in answer.text

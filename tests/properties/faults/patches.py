@@ -25,6 +25,7 @@ from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
 from mnemolog.streams.stages import extract, promote
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.text import differences
+from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import comparable_text, words_of
 from tests.properties import harness
 from tests.properties.faults.former import PatchedPlaces, fault
@@ -336,11 +337,7 @@ def ends_end_nothing() -> PatchedPlaces:
 
 @fault("an end told again in equal words ends nothing")
 def an_event_is_a_sentence() -> PatchedPlaces:
-    def may_repeat(matched: Any, known: Any, rules: Any) -> bool:
-        same_terms = differences.same_terms(matched.fact, known)
-        return same_terms and not differences.subjects_differ(matched.fact, known, rules.user_names)
-
-    return [(classify, "may_repeat", may_repeat)]
+    return [(classify, "tells_again", lambda fact, known, *_: differences.same_terms(fact, known))]
 
 
 @fault("what a repetition says beyond its words is dropped")
@@ -392,4 +389,10 @@ def parts_of_words_are_words() -> PatchedPlaces:
 
 @fault("an excerpt is judged without its sentence", found_by="shared")
 def excerpts_have_no_sentence() -> PatchedPlaces:
-    return [(evidence._EvidenceMessage, "sentences", lambda _, excerpt: excerpt)]
+    right = evidence.Source.__init__
+
+    def bare(self: evidence.Source, turn: Any, said: Any, excerpt: str) -> None:
+        right(self, turn, said, excerpt)
+        self.sentence, self.near = excerpt, read(excerpt)
+
+    return [(evidence.Source, "__init__", bare)]

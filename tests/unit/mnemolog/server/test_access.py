@@ -56,9 +56,9 @@ def test_a_principal_of_users_names_one_of_them(users: str, user_id: str | None)
 
 def test_the_scope_has_the_tenant_of_the_principal_the_user_and_who_sends_commands() -> None:
     asked = {"tenant": "other", "actor": "somebody", "agent_id": "bot", "run_id": "**"}
-    rest = {"tenant": "acme", "agent_id": "bot", "app_id": None, "run_id": "**", "actor": "key:1"}
+    rest = {"tenant": "acme", "agent_id": "bot", "run_id": "**", "actor": "key:1"}
     assert authorise(principal("alice"), asked) == {"user_id": "alice", **rest}
-    assert authorise(principal("*"), asked) == {"user_id": None, **rest}
+    assert authorise(principal("*"), {**asked, "app_id": None, "other": "x"}) == rest
     assert authorise(principal("*"), {**asked, "user_id": "**"}) == {"user_id": "**", **rest}
 
 

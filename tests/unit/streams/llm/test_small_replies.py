@@ -66,6 +66,14 @@ OTTO: Final = "Otto (10:31): I live in Oslo now\nOtto (10:32): I am vegan"
         ("Max sagt: „Ich wohne in Bern.“", 1, "Rita wohnt in Bern.", False),
         ("Ana dijo: «Vivo en Lima.»", 1, "Rita vive en Lima.", False),
         ("老王说“我住在西安。”", 1, "Rita住在西安。", False),
+        ("Ben wrote: 'I got engaged.'", 1, "Rita got engaged.", False),
+        ("Tom said \u2018I don't eat meat.\u2019", 1, "Rita does not eat meat.", False),
+        ("»Ich wohne in Bern«, schrieb Otto.", 1, "Rita wohnt in Bern.", False),
+        ("\u2039J'habite à Lyon\u203a, écrit Paul.", 1, "Rita habite à Lyon.", False),
+        ("Tom: I live in Rome", 1, "Rita lives in Rome.", False),
+        ("Rita: I live in Rome", 1, "Rita lives in Rome.", True),
+        ("The boys' house isn't far from Ana's; I live in Rome.", 1, "Rita lives in Rome.", True),
+        ("My son is called 'Leo'.", 1, "Rita's son is called Leo.", True),
         ('I told Tom: "I moved to Rome."', 1, "Rita moved to Rome.", True),
         ('My motto is "never give up", and I live in Oslo.', 1, "Rita lives in Oslo.", True),
         ('Watched "The Wire" again.', 1, "Rita watched The Wire again.", True),
@@ -240,6 +248,34 @@ def test_names_are_read_and_ties_and_values_are_names(
     found = read(said, text=said.replace("I ", "Alice ").replace("My", "Alice's"), **fields)
     assert [(one.name, one.type) for one in found.entities] == entities
     assert [(one.predicate, one.object) for one in found.relations] == relations
+
+
+@pytest.mark.parametrize(
+    ("said", "slot", "names", "named"),
+    [
+        ("My sister sings.", "sister: yes", "", None),
+        ("Yes, my sister sings.", "sister: Yes", "", None),
+        ("I have two children.", "children: two", "", None),
+        ("Two children of mine sing.", "children: Two", "", None),
+        ("My 2 children sing.", "children: 2", "", None),
+        ("My brother in Ireland sings.", "brother: brother in Ireland", "", None),
+        ("My mother sings.", "mother: Mother", "", None),
+        ("My sister sings.", "sister: a singer", "", None),
+        ("My sister is Eva.", "sister: Eva", "", "Alice's sister Eva"),
+        ("My sister is called Eva-Maria.", "sister: Eva-Maria", "", "Alice's sister Eva-Maria"),
+        ("My dentist is Dr. Okafor.", "dentist: Dr. Okafor", "", "Alice's dentist Dr. Okafor"),
+        ("my sister is lea.", "sister: lea", "lea: person", "Alice's sister lea"),
+    ],
+)
+def test_the_value_of_a_tie_is_somebody_only_where_it_is_a_name(
+    said: str, slot: str, names: str, named: str | None
+) -> None:
+    small = {"line": 1, "text": said, "about": "Alice", "slot": slot, "change": "new", "names": names}
+    facts = parse_extraction(json.dumps({"facts": [small]}), extraction(user(said), speaker="Alice")).value or ()
+    assert [fact.text for fact in facts] == [said]
+    assert [one.object for one in facts[0].relations] == [named] * (named is not None)
+    value = slot.partition(": ")[2]
+    assert named or not any(one.name.endswith(f" {value}") for one in facts[0].entities)
 
 
 @pytest.mark.parametrize(("tie", "name"), [("sister", "Maud"), ("boss", "Henrik"), ("friend", "Ana Keller")])
