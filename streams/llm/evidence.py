@@ -8,7 +8,7 @@ harmful facts for an honest one (`tests/quality/reply_checks.py`).
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -97,6 +97,7 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 _LARGEST_COUNT: Final = 12
 """Up to this a number may be counted from what was named."""
+_MOMENT: Final = timedelta(microseconds=1)
 _LONG: Final = 4  # digits of a number that may be written in another form
 _MOST_OTHER_WORDS: Final = 2
 """So many words may say in another way what was said."""
@@ -168,8 +169,11 @@ class Source:
             yield from (FieldFault(field, "value", f"nobody said {one}") for one in unsaid[:1])
         for field in ("event_time", "valid_until"):
             moment = fields.get(field)
-            day = moment and moment.astimezone(self.turn.at.tzinfo).date()
-            if day is not None and not self._has_time(day, day):
+            if moment is None:
+                continue
+            day = moment.astimezone(self.turn.at.tzinfo)
+            last_moment = day - _MOMENT if field == "valid_until" else day  # until Friday: 00:00 of Saturday
+            if not self._has_time(last_moment.date(), day.date()):
                 yield FieldFault(field, "time", "nobody named this time")
 
     def _of_another(self, text: str, subject: str) -> Iterator[tuple[str, str]]:
