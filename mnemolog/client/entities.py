@@ -127,12 +127,14 @@ class EntityMethods(CommandBase):
         *,
         predicate: str | None = None,
         all_versions: bool = False,
+        limit: int | None = None,
         **asked: Unpack[MomentArgs],
     ) -> list[EntityRelation]:
         """What the entities of a scope are to each other now, or ever were, as it was stated; the oldest first.
 
         With `entity`, a name or id as `get` takes it, all relations read from that one, also those that were stated
-        of others. `predicate` is a word for one: "spouse", "wife", "works at". Raises as `get` does.
+        of others. `predicate` is a word for one: "spouse", "wife", "works at". No more than the `limit` that were
+        stated last are looked at: what a scope costs grows with its relations. Raises as `get` does.
 
         `believed_at` asks for what was known then, `true_at` for what held then: now, and the same as `believed_at`,
         unless given. Entities are those of now, after all merges and splits; what was taken back since is left out.
@@ -146,6 +148,7 @@ class EntityMethods(CommandBase):
             predicate=predicate,
             all_versions=all_versions,
             mirrors=entity is not None,
+            limit=limit,
             as_of=as_of,
         )
 

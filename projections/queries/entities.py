@@ -97,20 +97,24 @@ async def relations(
     predicate: str | None = None,
     all_versions: bool = False,
     mirrors: bool = False,
+    limit: int | None = None,
     as_of: AskedTimes = NOW,
 ) -> list[EntityRelation]:
     """The relations of a scope that hold, or all, the oldest first; with `mirrors` each in both directions.
 
-    `subject_ids` and `predicate`, a word for one, say which. Entities are those of now, after all merges and splits;
-    what was taken back since is left out. Raises `QueryError` for a time without a zone.
+    `subject_ids` and `predicate`, a word for one, say which; no more than the `limit` that were stated last are read.
+    Entities are those of now, after all merges and splits; what was taken back since is left out. Raises `QueryError`
+    for a time without a zone and a limit below 1.
     """
     check_zones(**as_of.parameters)
+    check_limit(limit)
     parts = {"relation_ids": "relations_of_scope" if subject_ids is None else "relations_of_entities"}
     query = read_query("relations", "listed_relations", scope=scope.parameters, row="r", parts=parts)
     asked = {
         "single_valued": list(ONE_AT_A_TIME),
         "all_versions": all_versions,
         "mirrors": mirrors,
+        "limit": limit,
         "subject_ids": None if subject_ids is None else list(subject_ids),
         "predicate": None if predicate is None else name_of_predicate(predicate),
     }
@@ -371,7 +375,7 @@ async def details(
     similar = read_query("entities", "twins_of_entity", scope=scope.parameters, row="e", parts=ENTITY_PARTS)
     timeline = read_query("relations", "timeline_of_entity", parts={"relation_ids": "relations_of_entities"})
     moments = await fetch_rows(
-        conn, EntityMoment, timeline, named | {"subject_ids": [one.entity_id], "predicate": None}
+        conn, EntityMoment, timeline, named | {"subject_ids": [one.entity_id], "predicate": None, "limit": None}
     )
     history = await fetch_rows(conn, dict, queries("entities")["history_of_entity"], named)
     return EntityDetails(

@@ -23,14 +23,16 @@ WHERE (%(all_versions)s OR found.is_active)
 ORDER BY found.recorded_at, found.ordinal, found.is_mirror, found.predicate, found.subject_id, found.object_id;
 
 -- name: relations_of_scope
--- The relations of a scope with a predicate, or all.
+-- The relations of a scope with a predicate, or all; of these the newest, or all.
 SELECT r.relation_id
 FROM relationships AS r
 WHERE {scope} AND (%(predicate)s::text IS NULL OR %(predicate)s IN (r.predicate, r.inverse))
+ORDER BY r.recorded_at DESC, r.ordinal DESC, r.relation_id DESC
+LIMIT %(limit)s
 
 -- name: relations_of_entities
 -- The relations of these entities, also of those that were merged into them or that a split made them of, with a
--- predicate, or all.
+-- predicate, or all; of these the newest, or all.
 WITH members AS (
     SELECT e.entity_id FROM entities AS e WHERE e.head_id = ANY(%(subject_ids)s::uuid [])
 ),
@@ -52,6 +54,8 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS r
 WHERE %(predicate)s::text IS NULL OR %(predicate)s IN (r.predicate, r.inverse)
+ORDER BY r.recorded_at DESC, r.ordinal DESC, r.relation_id DESC
+LIMIT %(limit)s
 
 -- name: aliases_of
 -- The keys of the shown names of these entities.

@@ -122,7 +122,8 @@ def _state_before(fact_id: UUID, change: SubjectChange, *, is_parted: bool) -> F
     now, earlier = change.facts[fact_id].state, change.earlier.get(fact_id, ())
     if is_parted:  # it was denied, or merged
         found = [state for _, state in earlier] if now.believed_from is not None else []
-    elif now.status in OPEN_STATUSES and now.superseded_by is None:
+    else:
+        is_open = now.status in OPEN_STATUSES and now.superseded_by is None
         found = [
             state
             for event, state in earlier
@@ -131,9 +132,8 @@ def _state_before(fact_id: UUID, change: SubjectChange, *, is_parted: bool) -> F
             and ender.state.believed_to is None
             and change.joins(fact_id, ender.fact_id)
             and state.mention_count == now.mention_count
+            and (is_open or (now.true_to is not None and state.true_to is not None and state.true_to < now.true_to))
         ]
-    else:
-        found = []
     return found[-1].model_copy(update={name: getattr(now, name) for name in MENTIONED}) if found else None
 
 
@@ -204,11 +204,8 @@ async def follow_changes(
     asked = [
         one.fact_id
         for one in stored.values()
-        if (
-            change.parts(one.fact_id, one.state.superseded_by)
-            if one.state.superseded_by
-            else after[one.fact_id] in joined
-        )
+        if after[one.fact_id] in joined
+        or (one.state.superseded_by is not None and change.parts(one.fact_id, one.state.superseded_by))
     ]
     unresolved = [one.fact_id for one in stored.values() if one.state.unresolved and one.is_open]
     change = replace(

@@ -14,14 +14,11 @@ from uuid import UUID
 from rapidfuzz.distance import OSA
 
 from mnemolog.schemas.entities import (
-    HEAD_LETTERS,
     MAX_NAME,
     TIES,
     WORDS_AROUND_TIES,
     Alias,
-    EntityType,
     KnownEntity,
-    name_head,
     read_predicate,
 )
 from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters, tables
@@ -62,6 +59,8 @@ _FEMININE_ENDINGS: Final = re.compile(r"(?:i|in|n|nn|l|ll|ell|ett|iett|ienn)[ae]
 """Endings that make a woman's name of a man's: "Daniela", "Paulina", "Antoinette"."""
 MIN_PREFIX: Final = 3
 """Letters that a part of a first name has at least: "Jo" is not João."""
+MAX_PREFIX: Final = 5
+"""Letters that a part of a first name has at most: "Nathan" is a name of its own, and not a Nathaniel."""
 MIN_LEFT_OUT: Final = 2
 """Letters that a short form leaves out at least: "Carl" and "Carla", "Jan" and "Jana" are different names."""
 
@@ -94,8 +93,8 @@ def is_short_form(short: str, first: str) -> bool:
     """
     if short in _OWN_NAMES or short in _FULL:
         return first in _FULL.get(short, ()) and short not in _OWN_NAMES
-    is_beginning = len(short) >= MIN_PREFIX and first.startswith(short) and len(first) - len(short) >= MIN_LEFT_OUT
-    return is_beginning and not _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
+    is_part = MIN_PREFIX <= len(short) <= min(MAX_PREFIX, len(first) - MIN_LEFT_OUT) and first.startswith(short)
+    return is_part and not _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
 
 
 TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties}
@@ -437,34 +436,16 @@ _LIQUIDS: Final = frozenset("lr")
 _UMLAUTS: Final = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
 )
-_PEOPLE: Final = frozenset({"person", "other"})
 _TITLES: Final = frozenset(map(name_key, WORDS["titles"].split("|")))
 
 Likeness = Literal["same", "doubtful"]
 
 
-def likeness_of(name: str, kind: EntityType, entity: KnownEntity) -> Likeness | None:
-    """The best likeness of a name of a type with the proper names of an entity; names with an origin do not count.
-
-    For people, a first name alone is compared with whole names too, and is "doubtful" at most.
-    """
+def likeness_of(name: str, entity: KnownEntity) -> Likeness | None:
+    """The best likeness of a name with the proper names of an entity; names with an origin do not count."""
     names = [alias for alias in entity.aliases if alias.kind == "name" and " (" not in alias.key]
-    texts = [alias.text if _keys(alias.text)[0] == alias.key else alias.key for alias in names]
-    found = {compare_names(name, text) for text in texts}
-    if "same" in found:
-        return "same"
-    may_be_person = {kind, entity.type} <= _PEOPLE and any(are_first_names_alike(name, text) for text in texts)
-    return "doubtful" if may_be_person or "doubtful" in found else None
-
-
-def are_first_names_alike(one: str, other: str) -> bool:
-    """Whether one name is a first name alone, spelled nearly as the other's first name: "Jonh" and "John Miller"."""
-    keys = (_keys(name)[0] for name in (one, other))
-    words, others = (key.removeprefix(_titles(key)).split() for key in keys)
-    fewer, more = sorted((len(words), len(others)))
-    if fewer != 1 or more == 1:
-        return False
-    return compare_names(words[0], others[0]) is not None
+    found = {compare_names(name, one.text if _keys(one.text)[0] == one.key else one.key) for one in names}
+    return "same" if "same" in found else "doubtful" if "doubtful" in found else None
 
 
 def bearer_called(entity: KnownEntity, said: str) -> UUID | None:
@@ -489,16 +470,6 @@ def bearer_called(entity: KnownEntity, said: str) -> UUID | None:
 def same_numbers(one: str, other: str) -> bool:
     """Whether two keys have the same digits: "iphone 14" is never "iphone 15". The SQL of the lookup does the same."""
     return _NO_DIGIT.sub("", one) == _NO_DIGIT.sub("", other)
-
-
-def slip_heads(key: str) -> set[str]:
-    """The heads of the names that this name is when two neighbouring letters of its first word changed places.
-
-    A misspelled first name is not found by its last letter where the whole name is known, which ends otherwise.
-    """
-    word = key.partition(" ")[0]
-    places = range(1, min(HEAD_LETTERS, len(word) - 1))
-    return {name_head(f"{word[:one]}{word[one + 1]}{word[one]}{word[one + 2 :]}") for one in places}
 
 
 def compare_names(one: str, other: str) -> Likeness | None:

@@ -47,7 +47,6 @@ from mnemolog.streams.entities.names import (
     read_name,
     relation_of_names,
     same_numbers,
-    slip_heads,
     words_key,
 )
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
@@ -263,8 +262,7 @@ def keys_of_names(said: Iterable[str], context: NameContext) -> LookupKeys:
     keys = {name.key for name in names if name.key}
     forms = {form for key in keys for form in forms_of(key.split(" ")[0])}
     ties = {tie_head(name.tie) for name in names if name.tie}
-    slips = {head for key in keys for head in slip_heads(key)}
-    heads = frozenset({USER_HEAD, *ties, *slips, *map(name_head, keys | forms)})
+    heads = frozenset({USER_HEAD, *ties, *map(name_head, keys | forms)})
     return LookupKeys(heads=heads, keys=frozenset(keys), ends=frozenset(map(name_ends, keys)))
 
 
@@ -361,7 +359,7 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
         elif are_of_two(asked.keys, names):
             against = "known by another full name or short form"
         return Fit(2 if has_first else 3, "prefix" if "part" in related else "diminutive", against)
-    if likeness := likeness_of(name.untitled, asked.kind, entity):
+    if likeness := likeness_of(name.untitled, entity):
         return Fit(3, "fuzzy", None if likeness == "same" else "the names may be of two")
     return Fit(4, "new", "the names are near in meaning") if registry.is_near(name, asked.kind, entity) else None
 

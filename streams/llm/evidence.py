@@ -185,22 +185,17 @@ class Source:
 
     def _unsaid(self, text: str, subject: str) -> Iterator[tuple[str, str]]:
         """Words, names, amounts, habits and causes of a text that nobody said."""
-        bare, source = comparable_text(text), f"{self.excerpt} {self.asked}"
-        without_speakers = text
-        for name in self.turn.speakers:
-            bare = bare.replace(comparable_text(name), " ")
-            # Of "a-long-name@example.org" each part would count as a word.
-            without_speakers = without_speakers.replace(name, " ")
+        own, source = read(text), f"{self.excerpt} {self.asked}"
+        names = frozenset().union(*(read(name).words for name in self.turn.speakers))
+        bare = " ".join(token for token in own.tokens if stem_of(token) not in names)
         scripts, languages = (main_script(bare), main_script(source)), (is_english(text), is_english(source))
         if (all(scripts) and scripts[0] != scripts[1]) or (None not in languages and languages[0] != languages[1]):
             yield "translation", "it is in another language than its excerpt"
             return
-        own = read(without_speakers)
         known = (*self.said, *self.turn.names)
         words = frozenset().union(*(read(one).words for one in known))
-        if len(own.stems) > _MOST_OTHER_WORDS and own.words.isdisjoint(
-            words
-        ):  # two words may be others for what was said
+        is_told_at_length = len({*own.stems} - names - _MEASURES) > _MOST_OTHER_WORDS
+        if is_told_at_length and (own.words - names).isdisjoint(words):
             yield "words", "it shares no word with what was said"
         causes = PATTERNS["cause"].split(" ".join(own.tokens).casefold())[1:]
         habits = WORDS["habits"].intersection(map(str.casefold, own.tokens))
@@ -365,31 +360,29 @@ def is_quotation(content: str, excerpt: str, text: str, speakers: tuple[str, ...
     The excerpt is quoted as a whole, or the fact has words of the quotes in it and none that only stand around these.
     Around a quote is its sentence, or all of the message where the sentence is in the quote.
     """
-    quotes = [*_QUOTED.finditer(content)]
     rest = _QUOTED.sub(lambda one: " " * len(one[0]), content)
     words = excerpt.strip(_QUOTE_MARKS)
-    places = [one.span() for one in re.finditer(re.escape(words), content)] or [
-        one.span() for one in quotes if has_words(one[0], words)
+    start = content.find(words)
+    end = start + len(words)
+    quotes = [
+        one
+        for one in _QUOTED.finditer(content)
+        if (one.start() < end and start < one.end() if start >= 0 else has_words(one[0], words))
     ]
+    if not quotes or has_words(rest, words):
+        return False
+    first, last = quotes[0].start(), quotes[-1].end()
+    begin = max((one.end() for one in _STOP.finditer(rest, 0, first)), default=0)
+    is_sentence = _STOP.search(content[last - 2 : last]) and content[last:].lstrip()[:1].isupper()
+    stop = _STOP.search(rest, last)
+    around = rest[min(max(start, 0), begin) : max(end, last if is_sentence else stop.start() if stop else len(rest))]
+    around = PATTERNS["to_speaker"].sub(" ", around if read(around).tokens else rest)
+    if _speaks_of_user(around) and not other_person(around, speakers):
+        return False
     own = read(text).told - frozenset().union(*(read(name).told for name in speakers))
-    for start, end in places:
-        touched = [one for one in quotes if one.start() < end and start < one.end()]
-        if not touched:
-            return False
-        first, last = touched[0].start(), touched[-1].end()
-        begin = max((one.end() for one in _STOP.finditer(rest, 0, first)), default=0)
-        is_sentence = _STOP.search(content[last - 2 : last]) and content[last:].lstrip()[:1].isupper()
-        stop = _STOP.search(rest, last)
-        until = last if is_sentence else stop.start() if stop else len(rest)
-        around = rest[min(start, begin) : max(end, until)]
-        around = PATTERNS["to_speaker"].sub(" ", around if read(around).tokens else rest)
-        if _speaks_of_user(around) and not other_person(around, speakers):
-            return False
-        quoted = frozenset().union(*(read(one[0]).told for one in touched))
-        is_whole = any(has_words(one[0], words) for one in touched)
-        if not is_whole and (own.isdisjoint(quoted) or own & read(around).told - quoted):
-            return False
-    return bool(places)
+    quoted = frozenset().union(*(read(one[0]).told for one in quotes))
+    is_whole = any(has_words(one[0], words) for one in quotes)
+    return is_whole or not (own.isdisjoint(quoted) or own & read(around).told - quoted)
 
 
 def _speaks_of_user(text: str) -> bool:

@@ -110,26 +110,27 @@ async def warn_of_failing_models(settings: StreamsSettings) -> None:
     from mnemolog.streams.llm.openai_models import OpenAiChatModel, OpenAiEmbedder  # noqa: PLC0415 -- loads its package
 
     short = {name: min(getattr(settings, name), PROBE_SECONDS) for name in ("llm_timeout", "embedding_timeout")}
-    alone = settings.model_copy(update=short | {"fallbacks": ()})
-    servers = [(alone, {settings.chat_model, settings.resolve_model or settings.chat_model}, True)]
+    first = settings.model_copy(update=short | {"fallbacks": ()})
+    servers = [(first, True)]
     for one in settings.fallbacks:
-        there = alone.model_copy(update={"base_url": one.base_url, "api_key": one.api_key})
-        servers.append((there, {one.chat_model} if one.chat_model else servers[0][1], one.embeds))
+        own = {"chat_model": one.chat_model, "resolve_model": None} if one.chat_model else {}
+        there = own | {"base_url": one.base_url, "api_key": one.api_key}
+        servers.append((first.model_copy(update=there), one.embeds))
+    models: list[tuple[str | None, ChatModel | Embedder]] = []
+    for server, embeds in servers:
+        names = dict.fromkeys((server.chat_model, server.resolve_model or server.chat_model))
+        chats = (build_chat_model(server.model_copy(update={"chat_model": name})) for name in names)
+        models += ((server.base_url, chat) for chat in chats)
+        models += [(server.base_url, build_embedder(server))] * embeds
 
-    async def ask(model: ChatModel | Embedder, server: str | None) -> None:
+    async def ask(address: str | None, model: ChatModel | Embedder) -> None:
         if isinstance(model, OpenAiChatModel | OpenAiEmbedder):
             outcome = await model.probe()
             if isinstance(outcome, CallFailure):
-                log.warning("model_fails", model=model.model, server=server, problem=outcome.advice)
+                log.warning("model_fails", model=model.model, server=address, problem=outcome.advice)
         await model.close()
 
-    async with asyncio.TaskGroup() as probes:
-        for given, names, embeds in servers:
-            models: list[ChatModel | Embedder] = [
-                build_chat_model(given.model_copy(update={"chat_model": name})) for name in sorted(names)
-            ]
-            for model in [*models, *([build_embedder(given)] if embeds else [])]:
-                probes.create_task(ask(model, given.base_url))
+    await asyncio.gather(*(ask(*one) for one in models))
 
 
 def build_chat_model(settings: StreamsSettings, problems: Problems | None = None) -> ChatModel:

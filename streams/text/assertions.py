@@ -44,7 +44,10 @@ _LEAST_COMMON: Final = 3
 _SHORT: Final = 4
 _LONGEST_ENDING: Final = 2
 _NEAR: Final = 5  # tokens behind an amount in which its date is named
-_RUN: Final = re.compile(r"[\u30a1-\u30fa\u30fc]{2,}|[\u3400-\u9fff]{2,}")
+_RUN: Final = re.compile(
+    r"[\u30a1-\u30fa\u30fc]{2,}|(?<=[在叫去到从是])[\u3400-\u9fff]{2,}|[\u3400-\u9fff]{2,}(?=さん|から|[にでとへ])"
+)
+"""Signs that may be a name: katakana, and ideographs where a name stands."""
 
 
 def added_details(sources: Sequence[str], text: str, extras: Sequence[str] = ()) -> Iterator[str]:

@@ -8,8 +8,11 @@ import pytest
 import structlog
 
 from tests.properties.faults import FAULTS, Fault
+from tests.properties.play import check_truth
+from tests.properties.play_people import PeoplePlayer
 from tests.properties.runs import PROPERTIES, Property, run_property, running_harness
 from tests.properties.shared import TALK, check_division
+from tests.properties.told_people import STORIES, told_by_hand
 from tests.support.paths import ROOT
 
 ORACLES = ("sentences", "steps", "truth", "scenes", "told", "people", "told_people")
@@ -34,6 +37,13 @@ def test_property(database: str, tested: Property) -> None:
     with running_harness(database) as (runner, harness):
         found = run_property(runner, harness, tested, histories=range(HISTORIES))
     assert found.error is None, f"history {found.history}: {found.error}"
+
+
+@pytest.mark.postgres
+def test_what_rests_on_who_is_who_follows_each_decision_on_it(database: str) -> None:
+    with running_harness(database) as (runner, harness):
+        for story in STORIES:
+            runner.run(check_truth(harness, told_by_hand(story), PeoplePlayer))
 
 
 @pytest.mark.parametrize("places", [(0, 1), (5, 6)], ids=["two answers", "two values"])

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from tests.properties.people import USER, People, Told, holders_of, key_of, people_after
-from tests.properties.sentences import NAME, SLOTS, TIES, Form, Meaning
+from tests.properties.sentences import CALLED, NAME, SLOTS, TIES, Form, Meaning, read
 from tests.properties.steps import Kind, Order, Said, Step, Turn, on_day
 from tests.properties.told import History
 
@@ -52,6 +52,43 @@ def drawn_people(random: Random) -> History:
     for _ in range(random.randint(5, 10)):
         teller.step()
     return History(tuple(teller.steps), frozenset({"people", "greedy"}), is_possible)
+
+
+STORIES: Final = (
+    "Ana works at Acme | Bruno works at Bosch | merge t1 t0 | Ana started at Hooli | undo c2 | undo c4",
+    "Ana has a cat | Dan lives in Oslo | Cleo lives in Bern | merge t1 t0 | merge t2 t0 | Ana moved to Chur | undo c3",
+    "my wife Dan lives in Rome | my colleague Daniela lives in Bern | merge t1 t0 | Daniela no longer lives in Rome",
+    "Ana is allergic to nuts | Bruno is allergic to milk | merge t1 t0 | Ana no longer is allergic to milk | undo c2",
+    "Dan lives in Chur | forget t0 t0 | undo c1 | undo c2 | Dan lives in Oslo | undo c3",
+    "Ana works at Acme | Ana started at Bosch | Ana started at Hooli | split t0 Bruno t1 | undo c3",
+    "Ana lives in Rome | Ana rather lives in Oslo | split t0 Bruno t1 | undo c2",
+    "Ana has a dog | Ana no longer has a dog | split t0 Bruno t1 | undo c2",
+    "Ana lives in Rome | Bruno lives in Oslo | merge t1 t0 | forget t0 t0,t1 | undo c3 | undo c2",
+    "my colleague works at Bosch | Ana works at Acme | merge t0 t1 | Ana started at Hooli | undo c2 | undo c4",
+)
+"""Histories of merges, splits, forgettings and their undo, told by hand."""
+
+
+def told_by_hand(story: str) -> History:
+    steps: list[Step] = []
+    for place, words in enumerate(story.split(" | ")):
+        kind, *rest = words.split()
+        at, order = on_day(place), Order(f"c{place}", on_day(place), cast("Kind", kind))
+        match kind:
+            case "merge":
+                steps.append(replace(order, who=rest[0], other=rest[1]))
+            case "split":
+                steps.append(replace(order, who=rest[0], called=rest[1], facts=(rest[2],)))
+            case "forget":
+                steps.append(replace(order, who=rest[0], facts=tuple(rest[1].split(","))))
+            case "undo":
+                steps.append(replace(order, of=rest[0]))
+            case _:
+                who = next(one for one in CALLED if words.startswith(f"{one} "))
+                meaning = read(words, who)
+                assert meaning is not None
+                steps.append(Turn(f"t{place}", at, at, (Said(replace(meaning, person=who), who),)))
+    return History(tuple(steps), frozenset({"people"}), is_possible)
 
 
 def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: C901, PLR0911 -- one way out a kind

@@ -527,7 +527,8 @@ CREATE TABLE relationships (
     UNIQUE (subject_id, predicate, object_id)
 );
 CREATE INDEX relationships_object ON relationships (object_id);
-CREATE INDEX relationships_scope ON relationships (tenant, user_id, agent_id, app_id, run_id);
+CREATE INDEX relationships_scope
+ON relationships (tenant, user_id, agent_id, app_id, run_id, recorded_at, ordinal, relation_id);
 COMMENT ON TABLE relationships IS
 'Relations between two entities of exactly this scope: the object is the subject''s predicate (spouse, employer), the '
 'subject is the object''s inverse. Whether one holds follows from relationship_evidence and the states of its facts.';

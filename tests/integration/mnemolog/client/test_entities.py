@@ -277,6 +277,7 @@ async def test_relations_that_hold_are_listed_as_they_were_stated(related: Async
     assert [one.object for one in every if not one.is_active] == ["Acme"]
     assert triples(await related.entities.relations(user_id="ben")) == [("Ben", "friend", "Ana")]
     assert len(await related.entities.relations(user_id="*")) == len(STATED) + 1
+    assert triples(await related.entities.relations(user_id="alice", limit=1)) == STATED[-1:]
     old, new = await related.entities.relations("Alice", predicate="employer", all_versions=True, user_id="alice")
     texts = {fact.fact_id: fact.text for fact in await related.facts(user_id="alice", all_versions=True)}
     evidence = [[texts[fact_id] for fact_id in one.evidence] for one in (old, new)]

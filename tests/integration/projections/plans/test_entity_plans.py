@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Composed
 from psycopg.types.json import Jsonb
 
-from mnemolog.projections.queries.entities import called, details
+from mnemolog.projections.queries.entities import called, details, relations
 from mnemolog.projections.queries.entity_graph import AskedTie, neighbours, related, user_entities
 from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
 from mnemolog.projections.sql import queries
@@ -174,9 +174,14 @@ async def wife_of_user(conn: AsyncConnection[TupleRow]) -> object:
     return await related(conn, WHOLE, owners, AskedTie(predicate="spouse", tie="wife"))
 
 
+async def newest_relations(conn: AsyncConnection[TupleRow]) -> object:
+    return await relations(conn, ScopeFilter.of_scope(Scope(user_id="big")), limit=10)
+
+
 @pytest.mark.parametrize(
     ("reader", "most"),
     [
+        (newest_relations, 200),
         (entity_by_name, 100),
         (entity_by_id, 100),
         (neighbours_by_name, 200),

@@ -60,6 +60,15 @@ def test_ends_and_questions_follow_whom_facts_are_about(
     assert {one.int: state.unresolved for one, state in found.states.items()} == dict.fromkeys(asked, True)
 
 
+def test_an_end_has_its_former_date_where_its_ender_is_of_the_entity_again() -> None:
+    facts = {one.fact_id: one for one in (fact_at(0, "Bern", 2), fact_at(1, "Oslo", 2), fact_at(2, "Rome", None))}
+    by_former = fact_at(0, "Bern", 1).state
+    before, after = known_as(["Ana", "Tom", "Ana"]), known_as(["Ana"] * 3)
+    earlier = {UUID(int=0): [("subjects_changed", by_former)]}
+    found = consequences(SubjectChange(facts=facts, before=before, after=after, earlier=earlier), RULES)
+    assert found.states[UUID(int=0)] == by_former
+
+
 def test_a_key_of_many_values_asks_nothing_and_takes_no_time() -> None:
     facts = [replace(fact_at(place, str(place), None), fact_id=UUID(int=place)) for place in range(3000)]
     many = {

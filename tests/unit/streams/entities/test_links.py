@@ -197,6 +197,11 @@ BOSS = known_entity("Eva", tie_alias("boss", "Tom's boss Eva", BROTHER.entity_id
             known_entity("Tom", number=6),
         ),
         ("Tom's boss Eva sails", "Tom's boss Eva", BOSS, known_entity("Eva from work"), None),
+        ("Alex sings", "Alex", known_entity("Alex", "Alexandra"), known_entity("Alexander"), None),
+        ("Alex sings", "Alex", known_entity("Alex", "Alexandra"), known_entity("Alex", "Alexander"), None),
+        ("Alex sings", "Alex", known_entity("Alex", "Alexandra"), known_entity("Alexandra"), known_entity("Alexandra")),
+        ("Bee sings", "Bee", known_entity("Elizabeth", "Bee"), known_entity("Elizabeth"), known_entity("Elizabeth")),
+        ("Ana sings", "Ana", known_entity("Ana Keller", "Ana"), known_entity("Ana Schmidt", "Ana"), None),
     ],
 )
 def test_a_promoted_fact_is_about_whom_all_that_is_known_there_means_here(

@@ -80,6 +80,8 @@ SHORT_FORMS = [
     (None, "Dr. Martin | Martin Keller | Prof. Martin", "ABA"),
     (None, "Martin Keller | Dr. Martin | Martin Keller", "ABA"),
     (None, "Dr. Ana Keller | Ana | Dr. Keller", "AAB"),
+    (None, "Nathan | Nathaniel | Johann | Johannes | Harrison | Harris", "ABCDEF"),
+    (None, "Eve | Evelyn | Joyce | Joy | Kim | Kimberly | Lena | Magdalena", "ABCDEFGH"),
     (None, "Jonathan Miller | Jonahtan Miller | Jon", "AAA"),
 ]
 TIES = [

@@ -24,7 +24,7 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.commands.context import CommandRefusedError
 from mnemolog.streams.commands.entities import given_alias
 from mnemolog.streams.entities.links import TurnEntities
-from mnemolog.streams.entities.names import are_first_names_alike, compare_names, name_key
+from mnemolog.streams.entities.names import compare_names, name_key
 from mnemolog.streams.entities.resolver import EntityRegistry, NameContext
 from tests.support.harnesses.entity_talk import EntityTalk
 from tests.support.paths import ROOT
@@ -218,7 +218,6 @@ def test_a_given_alias_has_the_key_of_its_name_without_the_title(name: str, key:
 
 
 SIMILAR = tomllib.loads((ROOT / "tests/data/similar_names.toml").read_text())
-FIRST_NAMES = [(label, *pair.split(" | ")) for label in ("same", "different") for pair in SIMILAR["first_names"][label]]
 
 
 def similar_names(label: str, half: int) -> Iterator[tuple[EntityType, str, str]]:
@@ -255,24 +254,6 @@ def test_a_misspelled_name_of_a_type_that_nobody_told_is_that_of_a_possible_twin
             _, link = talk.say(name, kind=kind if first == "other" else "other")
             assert link.step == "new", (known, name)
             assert talk.known[link.entity_id].possible_twins or compare_names(one, other) is None, (known, name)
-
-
-@pytest.mark.parametrize("types", [("person", "person"), ("person", "other"), ("other", "person")])
-def test_a_misspelled_first_name_is_that_of_a_possible_twin(types: tuple[EntityType, EntityType]) -> None:
-    for label, first_name, whole in FIRST_NAMES:
-        for known, name in ((first_name, whole), (whole, first_name)):
-            talk = EntityTalk()
-            talk.say(known, kind=types[0])
-            _, link = talk.say(name, kind=types[1])
-            assert link.step == "new", (known, name)
-            assert label == "different" or len(talk.known[link.entity_id].possible_twins) == 1, (known, name)
-
-
-def test_how_many_first_names_of_two_people_are_possible_twins() -> None:
-    alike = [are_first_names_alike(one, other) for label, one, other in FIRST_NAMES if label == "different"]
-    assert Counter(alike) == {True: 6, False: 2}
-    assert not are_first_names_alike("Dr.", "Drew Miller")
-    assert not are_first_names_alike("Drew", "Dr.")
 
 
 def test_a_clear_slip_of_one_type_is_found_beside_one_of_no_type() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import Background, EarlierMessage
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.llm.evidence import Evidence
@@ -142,7 +143,9 @@ def test_a_fact_says_no_more_certainty_and_of_nobody_else(said: str, honest: str
         ("I moved to Oslo and want to learn Norwegian.", "Alice moved to Oslo."),
         ("I used to not eat meat but I eat meat now.", "Alice eats meat."),
         ("My wife and I live in Rome.", "Alice lives in Rome."),
+        ("I bought a house in the country.", "Alice bought a house in the country."),
     ],
 )
 def test_what_stands_beside_a_wish_is_stated(said: str, text: str) -> None:
-    assert Evidence(extraction(user(said), speaker="Alice")).support(text, said)[1] == []
+    task = extraction(user(said), speaker="Alice", scope=Scope(user_id="u"))  # a letter of other words too
+    assert Evidence(task).support(text, said)[1] == []
