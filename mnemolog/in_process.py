@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from mnemolog.all_in_one import run_all_in_one
 from mnemolog.client.base import new_event_loop
 from mnemolog.client.discovery import ServerAddresses
 from mnemolog.client.sync_client import MemoryClient
@@ -87,6 +86,8 @@ class _Stack:
             self.ended.set_exception(failure)
 
     async def _serve(self) -> None:
+        from mnemolog.all_in_one import run_all_in_one  # noqa: PLC0415 - POSIX and the extra `embedded` alone have it
+
         stop = asyncio.Event()
         self._began.set_result((asyncio.get_running_loop(), stop))
         await run_all_in_one(self._settings, stop=stop, announce=self.ready.set_result, progress=self._progress)

@@ -49,6 +49,9 @@ class Settings(StreamsSettings):
         ge=0,
         description="requests a second that a process takes of a key or a token; 0 for any number",
     )
+    http_page_commands: bool = Field(
+        default=False, description="whether the page of decisions may confirm, reject, resolve and undo"
+    )
     jwks_url: Annotated[str, AfterValidator(http_url)] | None = Field(
         default=None, description="URL of the keys (JWKS) of the server whose JSON Web Tokens are taken; else none are"
     )

@@ -25,7 +25,7 @@ OVERWRITES: Final = CATALOGUE.counter(
 )
 OVERWRITES_TAKEN_BACK: Final = CATALOGUE.counter(
     "mnemolog_overwrites_taken_back",
-    "times that an overwrite proposed by a model was undone, rejected while pending, or corrected by a human",
+    "times that an overwrite proposed by a model or rule was undone, rejected while pending, or corrected by a person",
     labels=("how", "model", "prompt_version"),
 )
 HELD_OVERWRITES: Final = CATALOGUE.gauge(

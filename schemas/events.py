@@ -288,7 +288,8 @@ class FactPending(Event):
 class PendingConfirmed(Event):
     """The pending fact `target` becomes active, and the overwrite of `targets` that was held back is done.
 
-    It is `unresolved` where it then stands beside what other targets have become since.
+    It is `unresolved` where it then stands beside what other targets have become since. A rule confirms it, without
+    `targets`, where all of them were deleted: that makes it no surer.
     """
 
     event: Literal["pending_confirmed"] = "pending_confirmed"
@@ -305,7 +306,7 @@ class PendingConfirmed(Event):
 
     @property
     def confirmed_id(self) -> UUID | None:
-        return self.target
+        return None if self.statement is None and self.decision.by == "rule" else self.target
 
     @property
     def successor_ids(self) -> tuple[UUID, ...]:
@@ -315,7 +316,8 @@ class PendingConfirmed(Event):
 class PendingRejected(Event):
     """The pending fact `target` is closed; what it challenged stays, and `confirmed` is what was stated again.
 
-    Equal words are a mention of `confirmed`: its confidence rises only where a model saw it in other words.
+    Equal words are a mention of `confirmed`: its confidence rises only where a model saw it in other words. `overtaken`
+    where nobody rejects it: all that it challenged has ended, or another statement waits in its place.
     """
 
     event: Literal["pending_rejected"] = "pending_rejected"
@@ -323,6 +325,7 @@ class PendingRejected(Event):
     confirmed: UUID | None = None
     statement: Statement | None = None
     true_from: Beginning = None
+    overtaken: IfAny[bool] = False
 
     @property
     def repeated_id(self) -> UUID | None:
@@ -338,7 +341,7 @@ class PendingRejected(Event):
 
     @property
     def confirmed_id(self) -> UUID | None:
-        is_mention = self.statement is None or self.decision.by in ("hash", "threshold")
+        is_mention = self.statement is None or self.decision.verdict is None
         return None if is_mention else self.confirmed
 
 

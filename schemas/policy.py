@@ -14,7 +14,7 @@ from mnemolog.schemas.entities import SummaryLanguage
 from mnemolog.schemas.facts import ConfidencePreset, Slot
 from mnemolog.schemas.instructions import Instructions
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.turn import Overrides, ShownAge, ShownCount, ShownTimeout, ShownTokens
+from mnemolog.schemas.turn import BackgroundRules, Overrides
 
 Level = Literal["tenant", "scope"]
 ProfilePublishing = Literal["at_once", "every_turns", "session_end"]
@@ -53,11 +53,6 @@ SINGLE_VALUED: Final[frozenset[str]] = frozenset(
     }
 )
 """Keys that hold one value at a time, with every key that begins with `favourite_` or `favorite_`."""
-BACKGROUND_FIELDS: Final = (
-    *("conversation_messages", "conversation_tokens", "conversation_age"),
-    *("known_entities", "known_facts", "known_tokens", "known_timeout"),
-)
-"""The rules on what an extraction is shown beside its turn."""
 
 
 def is_single_valued(key: str | None, more: tuple[str, ...] = ()) -> bool:
@@ -111,15 +106,13 @@ class LimitHit:
         return f"{self.name.replace('_', ' ')} of the {self.level}: {self.count} of {self.limit}"
 
 
-class Policy(Record):
+class Policy(BackgroundRules):
     """What is not set stays as it is at the level above: a scope's before its tenant's before the configured one.
 
     `add_only`: no update or delete, duplicates by equal words only. `single_valued` and `high_risk` take the place of
     those of the level above; limits hold at each level by themselves. `profile_every` is the number of turns of
-    `every_turns`. Some fields bound what an extraction is shown beside its turn: messages before it (their number,
-    estimated tokens, and age in seconds), known facts, the entities whose names it is told, and the seconds that
-    reading these may take. Others say which turns of a conversation share a call: how many, with how many estimated
-    tokens of their messages, and the seconds after its publication that a turn waits for others; and when entities are
+    `every_turns`. Some fields say which turns of a conversation share a call: how many, with how many estimated tokens
+    of their messages, and the seconds after its publication that a turn waits for others; and when entities are
     summarised (`summary_changes` is the number of changed facts of `after_changes`), in how many estimated tokens and
     in which language.
     """
@@ -135,13 +128,6 @@ class Policy(Record):
     when_spent: IfSet[WhenSpent] = None
     when_unread: IfSet[WhenUnread] = None
     instructions: IfSet[Instructions] = None
-    conversation_messages: IfSet[ShownCount] = None
-    conversation_tokens: IfSet[ShownTokens] = None
-    conversation_age: IfSet[ShownAge] = None
-    known_entities: IfSet[ShownCount] = None
-    known_facts: IfSet[ShownCount] = None
-    known_tokens: IfSet[ShownTokens] = None
-    known_timeout: IfSet[ShownTimeout] = None
     call_turns: IfSet[CallTurns] = None
     call_tokens: IfSet[CallTokens] = None
     call_linger: IfSet[CallLinger] = None
@@ -196,7 +182,7 @@ class EffectivePolicy:
 
     def with_overrides(self, overrides: Overrides) -> "EffectivePolicy":
         """These rules, replaced by what a turn sets."""
-        names = ("add_only", "confidence", "confirm_below", "min_importance", *BACKGROUND_FIELDS)
+        names = ("add_only", "confidence", "confirm_below", "min_importance", *BackgroundRules.model_fields)
         return replace(self, **{name: value for name in names if (value := getattr(overrides, name)) is not None})
 
     @property

@@ -155,7 +155,7 @@ class FactSnapshot:
     true_from: Timestamp
 
 
-DecidedBy = Literal["threshold", "hash", "model", "rule", "fallback", "policy", "application", "human", "timer"]
+DecidedBy = Literal["model", "rule", "person", "timer"]
 RULES_PREFIX: Final = "rules-"
 """Begins the names of providers that answer by rules: to ask them is no call of a language model."""
 
@@ -168,10 +168,10 @@ def answered_by(model: str | None) -> Literal["model", "rule"]:
 class Decision(Record):
     """Why this event and no other.
 
-    `by` is what decided: a rule of the thresholds, equal words, a model with its prompt, the offline rules, a fallback
-    where no valid reply could be had, a policy, a command of an application or of a human, or the timer. `candidates`
-    are the known facts that were looked up, and `shown` those that the question was about: a model was shown them, and
-    what is kept as unresolved stands beside them. `verdict` is what the model said; `guard` the rule that blocked or
+    `by` is who decided: a model with its prompt; a rule (of thresholds, equal words, guards, a policy, or a provider
+    that answers by rules); a person, or the application for one, by a command; or the timer. `candidates` are the known
+    facts that were looked up, and `shown` those that the question was about: a model was shown them, and what is kept
+    as unresolved stands beside them. `verdict` is what the model or the provider said; `guard` the rule that blocked or
     held it; `before` are the targets as they were.
     """
 

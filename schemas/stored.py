@@ -129,7 +129,8 @@ class EndedFact:
     `earlier_end` is the last end that something else had set for it, `earlier_ender`, which is still believed.
     `rival_ids` are the other active facts of its key, and the fact that `ended_by` gives way to; `related_ids` are
     facts that it adds to or is similar to, `later_ids` facts of its key that began after its end and have ended too.
-    It `was_open` where it was active before; late news came with its end. `by_command` where a command ended it.
+    It `was_open` where it was active before; late news came with its end. `by_command`: `update` or `correct` has put a
+    text in its place, perhaps one that begins later.
     """
 
     fact_id: UUID

@@ -44,12 +44,27 @@ ShownTimeout = Annotated[float, Field(ge=0, le=60)]
 ModelName = Annotated[Text, Field(max_length=MAX_MODEL_NAME)]
 
 
-class Overrides(Record):
+class BackgroundRules(Record):
+    """What an extraction is shown beside its turn at the most.
+
+    Messages before it (their number, estimated tokens, and age in seconds), the entities whose names it is told, known
+    facts, the estimated tokens of these, and the seconds that reading them may take.
+    """
+
+    conversation_messages: IfSet[ShownCount] = None
+    conversation_tokens: IfSet[ShownTokens] = None
+    conversation_age: IfSet[ShownAge] = None
+    known_entities: IfSet[ShownCount] = None
+    known_facts: IfSet[ShownCount] = None
+    known_tokens: IfSet[ShownTokens] = None
+    known_timeout: IfSet[ShownTimeout] = None
+
+
+class Overrides(BackgroundRules):
     """Settings for this turn only; what is not set stays as configured.
 
     Thresholds are cosine similarities, 0..1; `llm_timeout` is in seconds; `reprompts` is how often a model may be asked
-    again. The fields from `conversation_messages` on bound what an extraction is shown beside the turn, as in a policy.
-    Types are exact: "0.9" is not a number.
+    again. Types are exact: "0.9" is not a number.
     """
 
     model_config = ConfigDict(strict=True)
@@ -66,13 +81,6 @@ class Overrides(Record):
     confidence: ConfidencePreset | None = None
     confirm_below: Fraction | None = None
     min_importance: Fraction | None = None
-    conversation_messages: IfSet[ShownCount] = None
-    conversation_tokens: IfSet[ShownTokens] = None
-    conversation_age: IfSet[ShownAge] = None
-    known_entities: IfSet[ShownCount] = None
-    known_facts: IfSet[ShownCount] = None
-    known_tokens: IfSet[ShownTokens] = None
-    known_timeout: IfSet[ShownTimeout] = None
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -95,7 +95,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Wrong overwrites",
-                "Of the overwrites that models proposed in the last 30 days and that are settled, the share undone, "
+                "Of the overwrites of models and rules in the last 30 days that are settled, the share undone, "
                 "rejected or corrected.",
                 {"wrong": WRONG_OVERWRITE_RATE},
                 unit="percentunit",
@@ -262,8 +262,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Overwrites",
-                "Events that ended at least one known fact, by who proposed it: models, applications, humans or the "
-                "timer.",
+                "Events that ended at least one known fact, by who proposed it: model, rule, person or timer.",
                 {"{{event}} by {{by}} {{model}}": rate("mnemolog_overwrites_total", "event", "by", "model")},
                 unit="cps",
             ),
@@ -276,7 +275,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Wrong-overwrite rate",
-                "Of the overwrites that models proposed in the last 30 days and that are settled, the share that was "
+                "Of the overwrites of models and rules in the last 30 days that are settled, the share that was "
                 "wrong, by how.",
                 {"all": WRONG_OVERWRITE_RATE, "{{result}}": share_of_each(recent(WRONG, "result"), recent(SETTLED))},
                 unit="percentunit",
@@ -289,7 +288,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Overwrites undone, rejected or corrected",
-                "Proposed by models; by how: undone, rejected while pending, or corrected by a human.",
+                "Proposed by models and rules; by how: undone, rejected while pending, or corrected by a person.",
                 {
                     "{{how}} {{model}} {{prompt_version}}": rate(
                         "mnemolog_overwrites_taken_back_total", "how", *PROPOSER
@@ -367,7 +366,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Decisions about entities",
-                "Merges, splits, names and undos, by who decided: a human, a model or a rule.",
+                "Merges, splits, names and undos, by who decided: a person, a model or a rule.",
                 {"{{event}} by {{by}}": rate("mnemolog_entity_changes_total", "event", "by")},
                 unit="cps",
             ),

@@ -59,7 +59,7 @@ def _sum(expr: str, by: tuple[str, ...]) -> str:
 
 STAGES: Final[tuple[str, ...]] = get_args(Stage)
 OF_MODELS: Final = 'mnemolog_overwrites_total{by=~"model|rule"}'
-ON_STATEMENTS: Final = 'mnemolog_events_projected_total{by!~"application|human|timer"}'
+ON_STATEMENTS: Final = 'mnemolog_events_projected_total{by=~"model|rule"}'
 WRONG: Final = 'mnemolog_recent_overwrites{result=~"undone|rejected|corrected"}'
 SETTLED: Final = 'mnemolog_recent_overwrites{result=~"kept|undone|rejected|corrected"}'
 PROPOSER: Final = ("model", "prompt_version")

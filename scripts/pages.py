@@ -68,7 +68,7 @@ none. The view `overwrites` has a row for each.
   model that proposed it, whoever confirmed or rejected it.
 * It counts once, at the event that ended the fact; a held one at its first confirmation.
 * Its result is `undone` if it was undone; `rejected` if it was held back, and a command or a repetition of the old fact
-  rejected it; `corrected` if a human said that the fact in its place was never true. Else it is `kept` if it was
+  rejected it; `corrected` if a person said that the fact in its place was never true. Else it is `kept` if it was
   carried out, `open` while it is held back, and `overtaken` if the pending fact ended in another way. An undo that was
   itself undone counts for nothing.
 """

@@ -129,15 +129,13 @@ def has_ended(stored: StoredFact) -> bool:
 
 def heirs(event: MemoryEvent) -> tuple[UUID, ...]:
     """The fact that a merge, or a command with a new text, puts in the place of other facts."""
-    is_version = is_new_version(event) or (isinstance(event, FactReplaced) and event.decision.by == "application")
+    is_version = is_new_version(event) or (isinstance(event, FactReplaced) and event.decision.by == "person")
     return event.successor_ids if event.overwrite == "merge" or is_version else ()
 
 
 def is_new_version(event: MemoryEvent) -> bool:
     """Whether a command gave the disbelieved fact a new text."""
-    return isinstance(event, FactCorrected) or (
-        isinstance(event, FactContradicted) and event.decision.by in ("application", "human")
-    )
+    return isinstance(event, FactCorrected) or (isinstance(event, FactContradicted) and event.decision.by == "person")
 
 
 def slot_relation(

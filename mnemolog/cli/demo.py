@@ -53,7 +53,7 @@ CONVERSATION: Final = (
 )
 NEXT_QUESTION: Final = "What shall I cook tonight?"
 NEW_JOB: Final = "I work at Roche now."
-DENIAL: Final = "I saw a doctor: I'm not allergic to shrimp after all."
+DENIAL: Final = "I'm not allergic to shrimp after all."
 COLUMNS: Final = 80
 FACTS_OF_A_PERSON: Final = 3
 CHANGES: Final = 8

@@ -560,9 +560,9 @@ def show_quality(figures: "DecisionQuality", _: ShortIds = WHOLE_IDS) -> None:
         else:
             others.append(Entry(one.event, overwrites, [f"by {one.by}"]))
     if of_models:
-        print_entries("overwrites proposed by models", of_models)
+        print_entries("overwrites proposed by models and rules", of_models)
     else:
-        print_text("no overwrites proposed by models")
+        print_text("no overwrites proposed by models or rules")
     if others:
         print_entries("other overwrites", others)
     held = figures.held

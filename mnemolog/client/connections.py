@@ -274,9 +274,20 @@ class Connections:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> R:
-        """What a query gives over one of the connections to the tables."""
-        async with self.read_pool().connection() as connection:
-            return await query(connection, *args, **kwargs)
+        """What a query gives over one of the connections to the tables.
+
+        One that the server ended while the query ran is replaced, and the query, which only reads, asked again.
+        """
+        left = self._settings.postgres_pool_size
+        while True:
+            connection: AsyncConnection[TupleRow] | None = None
+            try:
+                async with self.read_pool().connection() as connection:
+                    return await query(connection, *args, **kwargs)
+            except ServerUnavailableError:
+                if connection is None or not connection.closed or not left:
+                    raise
+                left -= 1
 
     @property
     def dry_run_waits_for(self) -> str:

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.errors import MnemologError
-from mnemolog.server import entities, facts, mem0, operations, turns
+from mnemolog.server import entities, facts, mem0, operations, page, turns
 from mnemolog.server.frame import RequestFrame
 from mnemolog.server.gate import Gate
 from mnemolog.server.problems import MEDIA_TYPE, Problem, add_problems, problem
@@ -51,17 +51,22 @@ async def ready(request: Request) -> Any:
     return {"status": "ready"}
 
 
-PUBLIC: Final = ("/health/live", "/health/ready", "/openapi.json")
+PUBLIC: Final = ("/health/live", "/health/ready", "/openapi.json", *page.PUBLIC)
 """Paths without a key: they tell nothing of anybody."""
 
 
-def build_app(client: AsyncMemoryClient, gate: Gate, *, max_body: int) -> FastAPI:
-    """The application over a client. `state.draining` is set to end requests that wait, before the server stops."""
+def build_app(client: AsyncMemoryClient, gate: Gate, *, max_body: int, page_commands: bool = False) -> FastAPI:
+    """The application over a client. `state.draining` is set to end requests that wait, before the server stops.
+
+    With `page_commands` the page may change memory, where a key may.
+    """
     app = FastAPI(title="Mnemolog", version=version("mnemolog"), docs_url=None, redoc_url=None, openapi_url=None)
     app.state.client, app.state.gate, app.state.draining = client, gate, asyncio.Event()
     app.include_router(health)
     for one in (turns, facts, entities, operations, mem0):
         app.include_router(one.router, responses=FAULTS)
+    app.include_router(page.router)
+    app.state.page_commands = page_commands
     app.add_middleware(RequestFrame, max_body=max_body)
     add_problems(app)
 

@@ -30,6 +30,8 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 NO_CREDENTIALS: Final = (
     "this request has no key: send one as `Authorization: Bearer KEY` or `X-API-Key: KEY` (`mnemolog keys create`)"
 )
+COOKIE: Final = "mnemolog_key"
+"""In which the page keeps a key or a token; the routes of the API do not look at it."""
 MAX_BUCKETS: Final = 10_000
 
 
@@ -113,27 +115,28 @@ class Gate:
         self._rate_limit = RateLimit(rate)
         self._open = Principal(name="local", tenant=tenant, rights=frozenset(RIGHTS), users=EVERYBODY)
 
-    async def access(self, connection: HTTPConnection, right: Right) -> Access:
+    async def access(self, connection: HTTPConnection, right: Right, credentials: str | None = None) -> Access:
         """What a request may that needs a right. Raises `ForbiddenError`, and as `admit`."""
-        access = await self.admit(connection)
+        access = await self.admit(connection, credentials)
         access.principal.require(right)
         return access
 
-    async def admit(self, connection: HTTPConnection) -> Access:
-        """What a request, or any ASGI scope in `HTTPConnection`, may.
+    async def admit(self, connection: HTTPConnection, credentials: str | None = None) -> Access:
+        """What a request, or any ASGI scope in `HTTPConnection`, may; `credentials` go before those of its headers.
 
         Raises `NotAuthenticatedError`, `ForbiddenError`, `TooManyRequestsError` and `ServerUnavailableError`.
         """
-        principal = await self._principal(connection)
+        principal = await self._principal(connection, credentials)
         self._rate_limit.take(principal.name)
         return Access(principal, self._client)
 
-    async def _principal(self, connection: HTTPConnection) -> Principal:
+    async def _principal(self, connection: HTTPConnection, text: str | None) -> Principal:
         if self._keys is None and self._tokens is None:
             _check_local(connection)
             return self._open
-        kind, _, token = connection.headers.get("authorization", "").partition(" ")
-        text = token.strip() if kind.lower() == "bearer" else connection.headers.get("x-api-key", "")
+        if text is None:
+            kind, _, token = connection.headers.get("authorization", "").partition(" ")
+            text = token.strip() if kind.lower() == "bearer" else connection.headers.get("x-api-key", "")
         if not text:
             raise NotAuthenticatedError(NO_CREDENTIALS)
         is_key = text.startswith(f"{KEY_MARK}_")
@@ -171,6 +174,7 @@ class Authorise:
     """The dependency by which a route names the right that it asks for; its value is the access."""
 
     right: Right
+    by_cookie: bool = False
 
     async def __call__(
         self,
@@ -179,7 +183,7 @@ class Authorise:
         _api_key: Annotated[str | None, Security(_api_key)] = None,
     ) -> Access:
         gate: Gate = request.app.state.gate
-        return await gate.access(request, self.right)
+        return await gate.access(request, self.right, request.cookies.get(COOKIE, "") if self.by_cookie else None)
 
 
 Publisher = Annotated[Access, Depends(Authorise("publish"))]

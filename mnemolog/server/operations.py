@@ -17,8 +17,6 @@ from mnemolog.server.gate import Administrator, Commander, Ids, Memory
 from mnemolog.server.sending import WaitSeconds
 
 JSON_LINES: Final = "application/x-ndjson"
-READY_SECONDS: Final = 2.0
-"""In which Kafka and Postgres have to answer for the server to be ready."""
 _QUEUED_BATCHES: Final = 4
 _LINES: Final[dict[str, Any]] = {"content": {JSON_LINES: {"schema": {"type": "string"}}}}
 
@@ -99,8 +97,9 @@ async def users(access: Administrator, limit: PageSize = 100, after: str | None 
 
 @router.get("/v1/failed-turns")
 async def failed_turns(access: Administrator, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[FailedTurn]:
-    """The newest turns of the tenant that ended failed or rejected."""
-    return await access.memory({}).admin.failed_turns(limit=limit)
+    """The newest turns of the tenant that ended failed or rejected; records without a scope are of no tenant."""
+    found = await access.memory({}).admin.failed_turns(limit=limit)
+    return [turn for turn in found if turn.tenant == access.principal.tenant]
 
 
 @router.get("/metrics", response_class=Response, include_in_schema=False)

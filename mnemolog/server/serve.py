@@ -70,7 +70,7 @@ async def serving(settings: Settings, *, without_keys: bool, any_port: bool = Fa
                 tokens=None if without_keys else tokens,
                 rate=settings.http_rate,
             )
-            app = build_app(client, gate, max_body=settings.http_max_body)
+            app = build_app(client, gate, max_body=settings.http_max_body, page_commands=settings.http_page_commands)
             async with AsyncExitStack() as stack:
                 if is_installed("mcp"):
                     from mnemolog.server.tools import offering_tools  # noqa: PLC0415 - of the extra `mcp`

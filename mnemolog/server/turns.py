@@ -2,25 +2,27 @@
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, cast
 
 import orjson
 import uuid_utils
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Depends, Header, Path, Request
 from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
+from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.inputs import TurnArgs, check_time
 from mnemolog.client.turns import as_messages, build_turn
-from mnemolog.errors import InvalidTurnError, MnemologError, WaitTimeoutError
+from mnemolog.errors import InvalidTurnError, MnemologError, UnknownTurnError, WaitTimeoutError
 from mnemolog.projections.queries.results import Result
 from mnemolog.projections.queries.write_result import WhyNot
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
 from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.schemas.turn import Turn
 from mnemolog.server.bodies import BatchBody, TurnBody
-from mnemolog.server.gate import Access, Memory, Publisher
+from mnemolog.server.gate import Access, Ids, Memory, Publisher, Reader
 from mnemolog.server.problems import problem_of
 from mnemolog.server.sending import ENDED, Publication, WaitSeconds, until_drained
 
@@ -74,23 +76,57 @@ def _turn_of(access: Access, number: int, body: TurnBody) -> Turn:
         raise InvalidTurnError(f"turns.{number}: {error}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The ends of turns and commands that a request may know: those of its scope.
+
+    The end of a record without a scope is of no tenant: `UnknownTurnError`.
+    """
+
+    request: Request
+    tenant: str
+    memory: AsyncMemoryClient
+
+    async def wait(self, turn_id: str, seconds: float, *, verbose: bool = False) -> Result | None:
+        """None where there is no end in time, or the server stops."""
+        with suppress(WaitTimeoutError):
+            waiting = self.memory.wait(turn_id, timeout=seconds, verbose=verbose)
+            end = await until_drained(self.request, waiting)
+            return None if end is None else self._own(end)
+        return None
+
+    async def status(self, turn_id: str, *, verbose: bool) -> Result:
+        return self._own(await self.memory.status(turn_id, verbose=verbose))
+
+    def _own(self, found: Result) -> Result:
+        if found.status != "pending" and found.tenant != self.tenant:
+            raise UnknownTurnError(self.tenant, found.turn_id)
+        return found
+
+
+def ends_to_read(request: Request, access: Reader, ids: Ids) -> Ends:
+    return Ends(request, access.principal.tenant, access.memory(ids))
+
+
+ReadEnds = Annotated[Ends, Depends(ends_to_read)]
+
+
 @router.get("/{turn_id:path}/events", response_class=StreamingResponse)
-async def stream_end(request: Request, memory: Memory, turn_id: TurnId) -> StreamingResponse:
+async def stream_end(ends: ReadEnds, turn_id: TurnId) -> StreamingResponse:
     """The end of a turn or command as a server-sent event `end`, with a result as its data; until then comments."""
 
     async def events() -> AsyncIterator[bytes]:
         for _ in range(round(STREAM_SECONDS / ALIVE_SECONDS)):
             try:
-                end = await until_drained(request, memory.wait(turn_id, timeout=ALIVE_SECONDS))
-            except WaitTimeoutError:
-                yield b": it goes on\n\n"
-                continue
+                end = await ends.wait(turn_id, ALIVE_SECONDS)
             except MnemologError as error:
-                yield b"event: problem\ndata: " + bytes(problem_of(request, error).body) + b"\n\n"
+                yield b"event: problem\ndata: " + bytes(problem_of(ends.request, error).body) + b"\n\n"
                 return
             if end is not None:
                 yield b"event: end\ndata: " + orjson.dumps(end) + b"\n\n"
-            return
+            if end is not None or ends.request.app.state.draining.is_set():
+                return
+            yield b": it goes on\n\n"
 
     return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
@@ -102,12 +138,7 @@ async def why_not(memory: Memory, turn_id: TurnId) -> WhyNot:
 
 
 @router.get("/{turn_id:path}")
-async def turn_status(
-    request: Request, memory: Memory, turn_id: TurnId, wait: WaitSeconds = 0, verbose: bool = False
-) -> Result:
+async def turn_status(ends: ReadEnds, turn_id: TurnId, wait: WaitSeconds = 0, verbose: bool = False) -> Result:
     """How a turn or a command ended and what it did, or that it is pending; `verbose` adds the trace."""
-    if wait:
-        with suppress(WaitTimeoutError):
-            if end := await until_drained(request, memory.wait(turn_id, timeout=wait, verbose=verbose)):
-                return end
-    return await memory.status(turn_id, verbose=verbose)
+    end = await ends.wait(turn_id, wait, verbose=verbose) if wait else None
+    return end or await ends.status(turn_id, verbose=verbose)

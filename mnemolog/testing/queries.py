@@ -235,8 +235,10 @@ class Answers:
                 and one.fact_id in (row.fact_id, *row.targets)
                 and (one.fact_id != row.fact_id or event.event in ("fact_retracted", "fact_expired"))
             ]
+            parts = self._tables.merged_into(about.fact.fact_id)
+            is_denied = any(self._tables.state_of(part).status == "archived" for part in parts)
             is_hidden = self._tables.is_undone(event.event_id) or self._tables.is_taken_back(about.fact.fact_id)
-            if not ended or is_hidden:
+            if not ended or is_denied or is_hidden:
                 continue
             old = [one for one in ended if not self._tables.is_taken_back(one)]
             change = {

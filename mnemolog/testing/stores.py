@@ -208,7 +208,7 @@ class MemoryFacts(_InMemory, FactStore):
             makes = (
                 event.event in _NEW_VERSIONS
                 or (is_pending_merge and row.fact_id == state.superseded_by)
-                or (event.event in _EDITS and event.decision.by == "application")
+                or (event.event in _EDITS and event.decision.by == "person")
             )
             is_of_it = fact_id in row.targets and row.fact_id is not None and not row.stale
             if makes and is_of_it and row.fact_id and not tables.is_undone(event.event_id):
@@ -368,7 +368,11 @@ class MemoryFacts(_InMemory, FactStore):
             ended_by=asked,
             was_open=bool(open_before),
             was_unresolved=bool(open_before) and open_before[-1].unresolved,
-            by_command=tables.is_taken_back(fact_id),
+            by_command=any(
+                made.fact_id == now.superseded_by and fact_id in made.targets
+                for made in tables.rows.events
+                if made.event.event in ("fact_replaced", "fact_corrected") and made.event.decision.by == "person"
+            ),
             earlier_end=earlier.true_to if earlier else None,
             earlier_ender=earlier.superseded_by if earlier else None,
             rival_ids=tuple(sorted(rivals | ({heir} if heir else set()))),

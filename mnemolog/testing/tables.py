@@ -135,7 +135,7 @@ class Tables:
         was_true = state.believed_from is not None and state.believed_to is None
         changing = {row.event_id for row in self.former(fact_id)}
         return any(
-            row.event.decision.by in ("application", "human")
+            row.event.decision.by == "person"
             and row.event.event not in ("decision_undone", "subjects_changed")
             and (fact_id in row.targets or (row.fact_id == fact_id and row.event.event in _TAKING_BACK))
             and not (was_true and row.event.event in ("pending_confirmed", "conflict_resolved"))

@@ -168,10 +168,10 @@ class DecisionQuality:
 
     `costs` are those of whole days.
 
-    `overwrite_rate`: the overwrites that models proposed and that were carried out, divided by `decisions`, which are
-    all decisions on statements (events of commands and of the timer are none). `wrong_overwrite_rate`: of the
-    overwrites that models proposed, those undone, rejected or corrected, divided by those and the ones that were kept;
-    open and overtaken ones count on neither side. Each is None where it would be divided by 0.
+    `overwrite_rate`: the overwrites that models and rules proposed and that were carried out, divided by `decisions`,
+    which are all decisions of models and rules. `wrong_overwrite_rate`: of the overwrites that they proposed, those
+    undone, rejected or corrected, divided by those and the ones that were kept; open and overtaken ones count on
+    neither side. Each is None where it would be divided by 0.
     """
 
     since: datetime

@@ -22,7 +22,6 @@ from mnemolog.schemas.entity_events import EntityRegistered, FactLinked
 from mnemolog.schemas.provenance import DropReason, OmissionReason, Step
 from mnemolog.schemas.scope import Scope
 
-_CONFLICT_DECIDERS: Final = ("model", "rule", "fallback")
 Effect = Literal["added", "updated", "unchanged", "deleted", "held"]
 """What becomes of a fact, as the fields of a result have it."""
 
@@ -146,7 +145,7 @@ def write_result(
         held=facts("held"),
         entities=_entities(commit),
         skipped=sum(isinstance(event, events.FactSkipped) for event in commit.events),
-        conflicts=sum(one.by in _CONFLICT_DECIDERS or one.verdict is not None for one in decisions),
+        conflicts=sum(one.verdict is not None or bool(one.shown) for one in decisions),
         llm_calls=sum(step.llm_calls for step in steps),
         embedding_calls=sum(step.embedding_calls for step in steps),
         tokens=_tokens(steps),

@@ -93,6 +93,12 @@ _INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
     "holds": lambda row, at: (
         f"({row}.valid_until IS NULL OR {row}.valid_until > {at}) AND ({row}.true_to IS NULL OR {row}.true_to > {at})"
     ),
+    "known_as_true": lambda row, state, at: (
+        f"{row}.recorded_at <= %(believed_at)s AND ({row}.valid_until IS NULL OR {row}.valid_until > {at})"
+        f" AND {state}.believed_from <= %(believed_at)s"
+        f" AND ({state}.believed_to IS NULL OR {state}.believed_to > %(believed_at)s)"
+        f" AND {state}.true_from <= {at} AND ({state}.true_to IS NULL OR {state}.true_to > {at})"
+    ),
 }
 """The ids of a scope, of a row, of a table or as parameters, and conditions on them; the columns of a fact that events
-can change; and that a fact has not ended at a time."""
+can change; that a fact has not ended at a time; and that a state was known at one time to be true at another."""

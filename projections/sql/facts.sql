@@ -83,12 +83,7 @@ SELECT {fact}
 FROM facts AS f
 CROSS JOIN LATERAL ({state_at}) AS s
 WHERE {scope}
-    AND f.recorded_at <= %(believed_at)s
-    AND (f.valid_until IS NULL OR f.valid_until > %(true_at)s)
-    AND s.believed_from <= %(believed_at)s
-    AND (s.believed_to IS NULL OR s.believed_to > %(believed_at)s)
-    AND s.true_from <= %(true_at)s
-    AND (s.true_to IS NULL OR s.true_to > %(true_at)s)
+    AND {{known_as_true f s %(true_at)s}}
     AND {known}
 ORDER BY f.recorded_at, f.ordinal, f.fact_id;
 

@@ -338,7 +338,7 @@ BEGIN
             ('pending', 'since', 'Since when it waits.'),
             (NULL, 'event_id', 'The event.'),
             (NULL, 'reason', 'Why it was decided so.'),
-            (NULL, 'decided_by', 'Who decided: model; rule, threshold, hash, policy or fallback, which are rules; application, human or timer.'),
+            (NULL, 'decided_by', 'Who decided: model, rule, person (by a command, also of an application) or timer.'),
             (NULL, 'model', 'The model that decided; NULL where none did.'),
             ('pending', 'verdict', 'What the model said.'),
             ('pending', 'challenged', 'The facts that a confirmation would overwrite; they are current until then.'),

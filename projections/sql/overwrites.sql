@@ -36,7 +36,7 @@ INNER JOIN overwrites AS o ON done.proposal = o.event_id
 GROUP BY done.event, o.decided_by, o.model, o.prompt_version;
 
 -- name: taken_back
--- The overwrites of models that these events took back, by how, model and prompt.
+-- The overwrites of models and rules that these events took back, by how, model and prompt.
 WITH named AS (
     SELECT e.undoes AS event_id
     FROM memory_events AS e
@@ -59,7 +59,7 @@ WITH named AS (
     INNER JOIN memory_events AS disbelieved ON target.fact_id = disbelieved.fact_id
     WHERE e.event_id = ANY(%(event_ids)s::uuid [])
         AND e.event IN ('fact_corrected', 'pending_confirmed', 'conflict_resolved')
-        AND e.decided_by = 'human'
+        AND e.decided_by = 'person'
 )
 SELECT
     o.taken_back AS how,

@@ -22,7 +22,7 @@ ORDER BY o.decided_by, o.model, o.prompt_version, o.event;
 -- The decisions on statements in an interval: all events but those of commands and of the timer.
 SELECT count(*) AS decisions
 FROM memory_events AS e
-WHERE e.decided_by NOT IN ('application', 'human', 'timer')
+WHERE e.decided_by IN ('model', 'rule')
     AND e.decided_at >= %(since)s
     AND e.decided_at < %(until)s
     AND {scope};

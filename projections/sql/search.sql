@@ -33,12 +33,7 @@ FROM (
     FROM facts AS f
     CROSS JOIN LATERAL ({state_at}) AS s
     WHERE {scope}
-        AND f.recorded_at <= %(believed_at)s
-        AND (f.valid_until IS NULL OR f.valid_until > %(at)s)
-        AND s.believed_from <= %(believed_at)s
-        AND (s.believed_to IS NULL OR s.believed_to > %(believed_at)s)
-        AND s.true_from <= %(at)s
-        AND (s.true_to IS NULL OR s.true_to > %(at)s)
+        AND {{known_as_true f s %(at)s}}
         AND (%(states)s::text [] IS NULL OR s.status = ANY(%(states)s::text []))
 ) AS f
 WHERE {filter}

@@ -24,7 +24,7 @@ WITH RECURSIVE versions AS (
         AND (
             made.event IN ('facts_merged', 'fact_corrected')
             OR (made.event = 'fact_pending' AND made.payload ->> 'action' = 'merge' AND made.fact_id = closed.superseded_by)
-            OR (made.event IN ('fact_replaced', 'fact_contradicted') AND made.decided_by = 'application')
+            OR (made.event IN ('fact_replaced', 'fact_contradicted') AND made.decided_by = 'person')
         )
         AND NOT EXISTS (SELECT FROM undone WHERE undone.event_id = made.event_id)
 )
@@ -206,9 +206,9 @@ ORDER BY e.recorded_at, e.ordinal, e.entity_id;
 
 -- name: ended_facts
 -- What was true until one of these facts, or one that was merged or corrected into it, took its place: whether it was
--- unresolved before that, the last end that another fact had set which is still believed and in effect, and the other
--- active facts of its key, with the one that these facts themselves give way to; and what was of its key after it, and
--- has ended too, but for what held for a term.
+-- unresolved before that, whether a command put that in its place, the last end that another fact had set which is still
+-- believed and in effect, and the other active facts of its key, with the one that these facts themselves give way to;
+-- and what was of its key after it, and has ended too, but for what held for a term.
 WITH RECURSIVE standing AS (
     SELECT
         asked.fact_id AS asked_id,
@@ -232,7 +232,13 @@ SELECT
     standing.asked_id AS ended_by,
     before_end.unresolved IS NOT NULL AS was_open,
     coalesce(before_end.unresolved, false) AS was_unresolved,
-    is_taken_back(ended.fact_id) AS by_command,
+    EXISTS (
+        SELECT
+        FROM (SELECT * FROM memory_events WHERE memory_events.fact_id = standing.fact_id OFFSET 0) AS made
+        WHERE made.event IN ('fact_replaced', 'fact_corrected')
+            AND made.decided_by = 'person'
+            AND ended.fact_id = ANY(made.targets)
+    ) AS by_command,
     earlier.true_to AS earlier_end,
     earlier.superseded_by AS earlier_ender,
     array(

@@ -136,8 +136,8 @@ def _settle(
             if event.action == "keep_old":
                 state = _withdraw(state, "archived", next(iter(rivals), None), moment)
         case events.PendingConfirmed():
-            state = _mention(state, moment, raises_confidence=raises_confidence)
-            least = HUMAN_CONFIDENCE if event.decision.by == "human" else 0.0
+            state = _mention(state, moment, raises_confidence=raises_confidence and event.confirmed_id is not None)
+            least = HUMAN_CONFIDENCE if event.decision.by == "person" else 0.0
             state = replace(
                 state,
                 status="active",

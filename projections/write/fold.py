@@ -270,17 +270,14 @@ class _CommitFold:
         )
 
     def _settlements(self, event: MemoryEvent, former: Sequence[rows.FormerStateRow]) -> Iterator[rows.SettlementRow]:
-        """What became of facts that were pending, and which of them are pending again.
-
-        Nobody rejected a fact that a policy closes.
-        """
+        """What became of facts that were pending, and which of them are pending again."""
         for row in former:
             state = self._fact(row.fact_id).state
             if (row.state.status == "pending_confirmation") == (state.status == "pending_confirmation"):
                 continue
             settlement = _SETTLEMENTS.get(state.status, "overtaken")
             if isinstance(event, PendingRejected) and event.target == row.fact_id:
-                settlement = "overtaken" if event.decision.by == "policy" else "rejected"
+                settlement = "overtaken" if event.overtaken else "rejected"
             elif state.status == "archived" and state.superseded_by is None:
                 settlement = "rejected"
             yield rows.SettlementRow(

@@ -23,7 +23,7 @@ Events = tuple[MemoryEvent, ...]
 PublishCommand = Callable[[Command], Awaitable[object]]
 """Returns when the broker has the command."""
 
-ACTOR_NAMES: Final[dict[DecidedBy, str]] = {"application": "an application", "human": "a human", "timer": "the timer"}
+ACTOR_NAMES: Final[dict[DecidedBy, str]] = {"person": "a person", "timer": "the timer"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,7 +168,7 @@ def update(
                 f"{old.fact_id} is true since {old.true_from.isoformat()}: give a true_from that is not before that, "
                 "or correct the fact",
             )
-        fields = context.event_fields(ordinal, context.decision("application", "updated it", [old]))
+        fields = context.event_fields(ordinal, context.decision("person", "updated it", [old]))
         if old.true_from > context.now:  # what has not begun yet never was true
             fact = _new_version(context, ordinal, old, edit, text, former=former)
             events.append(FactContradicted(**fields, targets=(old.fact_id,), fact=fact))
@@ -198,7 +198,7 @@ def correct(
         raise CommandRefusedError("invalid_command", detail)
     fact = _new_version(context, 0, old, payload.edit, embedded_texts[0], former=former, since=payload.ended_at)
     human = fact.model_copy(update={"authority": "human", "confidence": 1.0, "certainty": "explicit"})
-    decision = context.decision("human", "corrected it", [old])
+    decision = context.decision("person", "corrected it", [old])
     return (
         FactCorrected(**context.event_fields(0, decision), target=old.fact_id, ended_at=payload.ended_at, fact=human),
     )
@@ -214,7 +214,7 @@ def reject_ends(
         known for known in challengers.values() if known.fact.key == old.fact.key and same_value(known.fact, old.fact)
     ]
     for ordinal, known in enumerate(of_value, corrected.ordinal + 1):
-        decision = context.decision("human", "corrected the value that it is about", [known])
+        decision = context.decision("person", "corrected the value that it is about", [known])
         yield PendingRejected(**context.event_fields(ordinal, decision), target=known.fact_id)
 
 
@@ -257,7 +257,7 @@ def resolve(
         fact = merged(version, list(map(candidate_of, parents)))
         return (
             FactsMerged(
-                **context.event_fields(0, context.decision("human", "resolved it: merge", parents)),
+                **context.event_fields(0, context.decision("person", "resolved it: merge", parents)),
                 targets=tuple(parent.fact_id for parent in parents),
                 statement=Statement(text=fact.text, excerpt=fact.text),
                 fact=fact,
@@ -265,7 +265,7 @@ def resolve(
         )
     ended_at = max(stored.true_from for stored in parents) if payload.action == "replace" else None
     event = ConflictResolved(
-        **context.event_fields(0, context.decision("human", f"resolved it: {payload.action}", parents)),
+        **context.event_fields(0, context.decision("person", f"resolved it: {payload.action}", parents)),
         target=payload.fact_id,
         targets=tuple(wanted),
         action=payload.action,
@@ -358,13 +358,13 @@ def import_fact(
             return ()
     less = next((stored for stored in same if stored.is_open and stored.authority != "human"), None)
     if less is not None:
-        fields = context.event_fields(0, context.decision("application", "imported it: it says more", [less]))
+        fields = context.event_fields(0, context.decision("person", "imported it: it says more", [less]))
         kept = {"speaker": fact.speaker or less.speaker, "valid_until": fact.valid_until or less.fact.valid_until}
         fact = merged(fact.model_copy(update=kept | {"metadata": payload.metadata}), [candidate_of(less)])
         statement = Statement(text=fact.text, excerpt=fact.text)
         return (FactsMerged(**fields, targets=(less.fact_id,), statement=statement, fact=fact),)
     beside = [stored for stored in known.values() if _are_rivals(fact, stored, rules)]
-    decision = context.decision("application", "imported it", beside)
+    decision = context.decision("person", "imported it", beside)
     shown = decision.model_copy(update={"shown": tuple(stored.fact_id for stored in beside)})
     return (FactAdded(**context.event_fields(0, shown), fact=fact, unresolved=bool(beside)),)
 

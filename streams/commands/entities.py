@@ -99,7 +99,7 @@ class EntityCommandHandler:
         if isinstance(payload, orders.Reject):
             rejections = []
             for one in proposals:
-                decision = command.decision("human", f"said that {one.merged_name} is not {one.into_name}")
+                decision = command.decision("person", f"said that {one.merged_name} is not {one.into_name}")
                 fields = command.event_fields(0, decision)
                 rejections.append(MergeRejected(**fields, proposal=one.event_id, named=(one.into, one.merged)))
             return tuple(rejections), left
@@ -111,7 +111,7 @@ class EntityCommandHandler:
         _refuse_merged_user(known.values())
         changes = []
         for one in proposals:
-            decision = command.decision("human", f"confirmed that {one.merged_name} is {one.into_name}")
+            decision = command.decision("person", f"confirmed that {one.merged_name} is {one.into_name}")
             fields = command.event_fields(0, decision)
             changes.append(EntitiesMerged(**fields, merged=(one.merged,), into=one.into, proposal=one.event_id))
         return tuple(changes), left
@@ -127,7 +127,7 @@ class EntityCommandHandler:
         }
         return tuple(
             EntityDecisionUndone(
-                **command.event_fields(0, command.decision("human", f"took back {one.event} of {one.source_id}")),
+                **command.event_fields(0, command.decision("person", f"took back {one.event} of {one.source_id}")),
                 undone=one.original_id if one.enables else one.event_id,
                 undone_event=one.original_event if one.enables else one.event,
                 reinstated=None if one.enables else one.original_id,
@@ -232,7 +232,7 @@ class EntityContext:
 
     def change(self, made: type[C], done: str, **fields: Any) -> C:
         """A change, with the id and ordinal of the command's first event until it is `numbered`."""
-        return made(**self.command.event_fields(0, self.command.decision("human", done)), **fields)
+        return made(**self.command.event_fields(0, self.command.decision("person", done)), **fields)
 
 
 def _add_alias(context: EntityContext, payload: orders.AliasEntity) -> EntityAliasSet | None:

@@ -42,7 +42,7 @@ def delete(context: CommandContext, payload: Delete, facts: StoredFacts) -> Even
         deleted.setdefault(found[-1].fact_id, {}).update((stored.fact_id, stored) for stored in believed)
     return tuple(
         FactRetracted(
-            **context.event_fields(ordinal, context.decision("application", "deleted it", stored.values())),
+            **context.event_fields(ordinal, context.decision("person", "deleted it", stored.values())),
             targets=tuple(stored),
             ended_at=None,
         )
@@ -63,7 +63,7 @@ def _versions_since(fact_id: UUID, facts: StoredFacts) -> list[StoredFact]:
 def delete_all(context: CommandContext, fact_ids: Sequence[UUID], facts: StoredFacts) -> Events:
     """All these facts are retracted, up to a hundred in one event: one commit has to hold them, and their undo."""
     before = [facts[fact_id] for fact_id in fact_ids] if len(fact_ids) <= MAX_ITEMS else []
-    decision = context.decision("application", f"deleted all {len(fact_ids)} of them", before)
+    decision = context.decision("person", f"deleted all {len(fact_ids)} of them", before)
     shares = [tuple(fact_ids[start : start + MAX_ITEMS]) for start in range(0, len(fact_ids), MAX_ITEMS)]
     return tuple(
         FactRetracted(**context.event_fields(ordinal, decision), targets=share, ended_at=None)
@@ -92,7 +92,7 @@ def confirm(context: CommandContext, payload: Confirm, facts: StoredFacts, cases
         is_left = (target for target in case.targets if target not in ended) if case else ()
         targets = tuple(target for target in is_left if is_open(context, target, facts))
         beside = tuple(known for known in case.successors if known not in ended) if case else ()
-        decision = context.decision("human", "confirmed it", [facts[known] for known in (fact_id, *targets)])
+        decision = context.decision("person", "confirmed it", [facts[known] for known in (fact_id, *targets)])
         fields = context.event_fields(ordinal, decision.model_copy(update={"shown": beside}))
         if case is None:
             events.append(FactConfirmed(**fields, target=fact_id, statement=None))
@@ -111,7 +111,7 @@ def reject(context: CommandContext, payload: Reject, facts: StoredFacts) -> Even
     )
     return tuple(
         PendingRejected(
-            **context.event_fields(ordinal, context.decision("human", "rejected it", [facts[fact_id]])), target=fact_id
+            **context.event_fields(ordinal, context.decision("person", "rejected it", [facts[fact_id]])), target=fact_id
         )
         for ordinal, fact_id in enumerate(dict.fromkeys(payload.fact_ids))
     )
@@ -122,7 +122,7 @@ def set_policy(context: CommandContext, payload: SetPolicy) -> Events:
     if payload.level == "tenant" and context.scope != whole:
         detail = f"a policy of a whole tenant is set in the scope of its agent {whole.agent_id}, without a user"
         raise CommandRefusedError("invalid_command", detail)
-    decision = context.decision("human", f"set the policy of the {payload.level}")
+    decision = context.decision("person", f"set the policy of the {payload.level}")
     return (PolicySet(**context.event_fields(0, decision), level=payload.level, policy=payload.policy),)
 
 

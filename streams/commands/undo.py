@@ -66,7 +66,7 @@ def undo(context: CommandContext, events: Sequence[LoggedEvent], history: EventH
     for ordinal, event in enumerate(reversed(in_log_order(events))):
         reversals = plan.revert(event)
         facts = [history.facts[reversal.fact_id] for reversal in reversals]
-        decision = context.decision("human", f"took back {event.event} of {event.source_id}", facts[:MAX_ITEMS])
+        decision = context.decision("person", f"took back {event.event} of {event.source_id}", facts[:MAX_ITEMS])
         undone.append(
             DecisionUndone(
                 **context.event_fields(ordinal, decision),

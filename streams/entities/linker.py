@@ -247,10 +247,10 @@ def _merges_to_propose(found: TurnEntities, needed: set[UUID]) -> Iterator[tuple
                 reason = (
                     f'"{merge.words}" was said of {merge.into.name}, and {merge.merged.name} was known without a name'
                 )
-                yield merge, Decision(by="policy", reason=reason)
+                yield merge, Decision(by="rule", reason=reason)
         elif pair & needed and pair <= needed | (pair - found.new.keys()):
             reason = f'"{merge.words}" says that {merge.merged.name} is {merge.into.name}'
-            by: DecidedBy = "policy" if context.model is None else answered_by(context.model)
+            by: DecidedBy = "rule" if context.model is None else answered_by(context.model)
             yield merge, Decision(by=by, reason=reason, model=context.model, prompt_version=context.prompt_version)
 
 

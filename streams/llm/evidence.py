@@ -8,7 +8,7 @@ harmful facts for an honest one (`tests/quality/reply_checks.py`).
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -97,13 +97,17 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 _LARGEST_COUNT: Final = 12
 """Up to this a number may be counted from what was named."""
+_MOMENT: Final = timedelta(microseconds=1)
 _LONG: Final = 4  # digits of a number that may be written in another form
 _MOST_OTHER_WORDS: Final = 2
 """So many words may say in another way what was said."""
 _CLOSE: Final = 0.05
 """How far an amount in another unit may be from what was said, as a part of that."""
 _YEAR: Final = re.compile(r"(?:1[89]|20|21)\d\d")
-_QUOTED: Final = re.compile("|".join(f"{begin}(.+?){end}" for begin, end in QUOTES), re.DOTALL | re.MULTILINE)
+_LONGEST_QUOTE: Final = 1000  # characters: else each mark without an end would be sought in all that follows
+_QUOTED: Final = re.compile(
+    "|".join(f"{begin}(.{{1,{_LONGEST_QUOTE}}}?){end}" for begin, end in QUOTES), re.DOTALL | re.MULTILINE
+)
 _QUOTE_MARKS: Final = " >" + "".join(sign for pair in QUOTES for sign in "".join(pair) if not sign.isascii()) + "\"'"
 _STOP: Final = re.compile(r"[.!?…\n\u3002\uff01\uff1f]")
 _QUESTION: Final = re.compile(r"^[^.!;:\u3002\uff01]*[?\uff1f\u061f]\W*$")
@@ -165,8 +169,11 @@ class Source:
             yield from (FieldFault(field, "value", f"nobody said {one}") for one in unsaid[:1])
         for field in ("event_time", "valid_until"):
             moment = fields.get(field)
-            day = moment and moment.astimezone(self.turn.at.tzinfo).date()
-            if day is not None and not self._has_time(day, day):
+            if moment is None:
+                continue
+            day = moment.astimezone(self.turn.at.tzinfo)
+            last_moment = day - _MOMENT if field == "valid_until" else day  # until Friday: 00:00 of Saturday
+            if not self._has_time(last_moment.date(), day.date()):
                 yield FieldFault(field, "time", "nobody named this time")
 
     def _of_another(self, text: str, subject: str) -> Iterator[tuple[str, str]]:
@@ -311,9 +318,11 @@ def _denies(clause: Reading, told: frozenset[str]) -> bool:
     words = frozenset(clause.stems) if clause.is_spaced else clause.signs
     shared = _starts(told) & _starts(words)
     added, left = ([word for word in some if _starts({word}).isdisjoint(shared)] for some in (told, words))
+    if not told or len(added) > 1 or not UNTIL.isdisjoint(clause.tokens):
+        return False
     # A verb may have only one letter in common: "tengo", "tiene"; "أحب", "تحب".
     verbs = [word for word in left for one in added if word[0] == one[0] or word[-2:] == one[-2:]]
-    if not told or len(added) > min(1, len(verbs)) or not UNTIL.isdisjoint(clause.tokens):
+    if added and not verbs:
         return False
     negations = [one for one in clause.denials if not clause.is_spaced or one.word in NEGATIONS]
     reached = Counter(

@@ -20,7 +20,7 @@ from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
 from mnemolog.streams.llm import ask
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
-from mnemolog.streams.text.assertions import is_denial
+from mnemolog.streams.text.assertions import contrary, is_denial
 from mnemolog.streams.text.differences import compare_subjects, texts_equivalent
 from mnemolog.streams.text.readings import Reading, has_condition, read
 
@@ -549,8 +549,8 @@ def _is_other_amount(own: Reading, before: Reading) -> bool:
 def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> str:
     """The answer about two facts, but where their words tell that it is another one.
 
-    A denial of just what a known fact says ends that, and so does another value of a slot that holds one, or another
-    amount. What is said of somebody or something else ends nothing, nor does what tells no change.
+    A denial of just what a known fact says ends that, or what it denies, and so does another value of a slot that holds
+    one, or another amount. What is said of somebody or something else ends nothing, nor does what tells no change.
     """
     if answer != "both" and is_of_another(fact, known, names):
         return "both"
@@ -565,6 +565,7 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
         tells_change = fact.action_hint == "update" or tells_now or (answer != "both" and fact.event_time is not None)
         is_changed = is_new_value and tells_change
         is_changed |= answer != "both" and fact.key == known.key and _is_other_amount(own, before)
+        is_changed |= answer != "both" and fact.valid_until is None and contrary(before, own)  # "hates it", "loves it"
         is_certain = fact.certainty not in DOUBTFUL and not has_condition(fact.text)
         return "ended" if is_certain and (is_changed or is_denial(fact, known, names)) else answer
     if texts_equivalent(fact.text, known.text):

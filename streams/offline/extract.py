@@ -44,8 +44,8 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     facts: dict[str, ExtractedFact] = {}
     omitted: list[read.Sentence] = []
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
-    until_now: list[EarlierMessage | Message] = [*earlier, *turn.messages]
-    is_text_work = any(one.role == "user" and read.WORDS["wording"].search(one.content) for one in until_now)
+    messages: list[EarlierMessage | Message] = [*earlier, *turn.messages]
+    is_text_work = any(read.WORDS["wording"].search(one.content) for one in messages)
     for message, asked in with_questions(turn, earlier):
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
         found = read.sentences(message.content, speaker) if message.role == "user" else []
@@ -90,22 +90,27 @@ def _read_sentence(
     kept = _kept_fact(said, speaker, at, statements)
     fills = [one for one in statements if one.act in read.FILLS]
     for one in fills:
-        (key,), act, value = one.keys, one.act, one.value
-        written = {field: form.format(s=kept.subject, v=value, key=key) for field, form in read.SLOTS[key].items()}
-        entities, relations = names_of_value(key, value, kept.subject)
-        is_home = (act, key) == ("states", "home_city")  # which may be a part of another one
+        (key,) = one.keys
+        form, words, category, importance = read.SLOTS[key]
+        text = form.format(s=kept.subject, v=one.value, key=key)
+        entities, relations = names_of_value(key, one.value, kept.subject)
+        is_home = (one.act, key) == ("states", "home_city")  # which may be a part of another one
         fields = {
+            "text": text,
+            "search_text": f"{text} {words}",
+            "category": category,
+            "importance_category": importance,
+            "importance": IMPORTANCE_OF_CATEGORY[importance],
             "key": key,
-            "value": value,
+            "value": one.value,
             "single_valued": is_single_valued(key),
-            "importance": IMPORTANCE_OF_CATEGORY[written["importance_category"]],
             "certainty": "strong" if is_home else "explicit",
-            "action_hint": "update" if act == "changes" else "new",
+            "action_hint": "update" if one.act == "changes" else "new",
             "valid_until": None,
             "entities": entities,
             "relations": relations,
         }
-        yield kept.model_copy(update=written | fields)
+        yield kept.model_copy(update=fields)
     if not fills or not all(one.is_whole and one in fills for one in statements):
         yield kept
 

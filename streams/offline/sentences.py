@@ -35,8 +35,9 @@ PETS: Final = tuple(compiled("{pet}", _PARTS).groupindex)
 RELATIVES: Final = tuple(compiled("{relative}", _PARTS).groupindex)
 
 FILLS: Final = ("states", "changes")
-_ROWS: Final = tables(Path(__file__).with_name("slots.toml"))
+_ROWS: Final = _TABLES["written"]
 SLOTS: Final = _ROWS | dict.fromkeys(PETS, _ROWS["pet"]) | dict.fromkeys(RELATIVES, _ROWS["relative"])
+"""By key how its facts are written: the text, more words for searches, the category and the importance."""
 PLACES: Final = CITIES | COUNTRIES
 _HOMES: Final = frozenset(Path(__file__).with_name("cities.txt").read_text(encoding="utf-8").splitlines())
 """Cities of at least 100 000 people, by the keys of their names (GeoNames, CC BY 4.0), without those of regions."""
@@ -47,7 +48,6 @@ _SMALL_TALK: Final = 12  # words at the most
 _JOKE_MARK: Final = 4  # words at the most of a mark that makes the sentence before it a joke
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"'})
 _BULLET: Final = re.compile(r"^\s*(?:[-*•+]|\d{1,2}\)|\d{1,2}\.(?= (?:I|My|We)\b))\s+(?:\[[ xX]\]\s+)?")
-_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _PROSE: Final = re.compile(r"(?!.*\.\.)(?:[^\W_]|[ ,.!?'-]|(?<=[.!?])\s+)+")  # a line break stands behind a sentence
 _UP_TO_END: Final = re.compile(r"(?s).*(?:[.!?](?=\s)|[\u3002\uff01\uff1f\n])|.* |.*")
 
@@ -97,7 +97,7 @@ def _pieces(content: str, speaker: str | None) -> Iterator[tuple[str, bool]]:
     is_diff = any(line.startswith("+") for line in lines)
     are_rows = [False, *(bool(_SHOWN["row"].match(plain(line))) for line in lines), False]
     for place, line in enumerate(lines, start=1):
-        is_fence = bool(_FENCE.match(line))
+        is_fence = line.strip().startswith(("```", "~~~"))
         is_table = are_rows[place] and (are_rows[place - 1] or are_rows[place + 1])
         is_data = _SHOWN["line"].match(plain(line)) or (is_diff and line.startswith("-"))
         is_whole = is_of_others or is_code or is_fence or is_data
@@ -232,8 +232,9 @@ def _read_clause(clause: str, at: datetime) -> list[SlotStatement] | None:
             said = f"{WORDS['before_time'].sub(' ', said[: when.span[0]])}{said[when.span[1] :]}"
     adverbs = [] if WORDS["negation"].search(said) else [one.casefold() for one in WORDS["adverb"].findall(said)]
     said = " ".join((WORDS["adverb"].sub("", said) if adverbs else said).split()).strip(" ,")
-    bare = WORDS["tail"].sub("", said)
+    shorter = WORDS["tail"].sub("", said)
     for act, slot, pattern in SLOT_PATTERNS:
+        bare = WORDS["role"].sub("", shorter) if slot == "employer" else shorter
         if (match := pattern.fullmatch(said) or pattern.fullmatch(bare)) and not (is_dated and act == "states"):
             is_change = act == "states" and not {"now", "again"}.isdisjoint(adverbs)
             found = _statements("changes" if is_change else act, slot, match)

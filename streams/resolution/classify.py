@@ -6,12 +6,12 @@ A fact is compared with known facts, with earlier facts of its turn, and with wh
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 from uuid import UUID
 
 from mnemolog.schemas.envelopes import MatchedFacts
 from mnemolog.schemas.events import FactAdded, FactPending, FactReplaced, MemoryEvent, PendingConfirmed
-from mnemolog.schemas.facts import Authority, Candidate, EmbeddedFact, ExtractedFact, MatchedFact
+from mnemolog.schemas.facts import ActionHint, Authority, Candidate, EmbeddedFact, ExtractedFact, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Guard
 from mnemolog.schemas.stored import CandidateQuery
@@ -27,6 +27,7 @@ from mnemolog.streams.text.differences import (
     subjects_differ,
     texts_equivalent,
 )
+from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import words_of
 
 MAX_ENDED_CANDIDATES: Final = 3
@@ -45,11 +46,10 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A known fact says the same, word for word (`by` hash) or nearly so (`by` threshold)."""
+    """A known fact says the same, word for word or nearly so."""
 
     matched: MatchedFact
     candidate: Candidate
-    by: Literal["hash", "threshold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,53 +81,55 @@ def classify(matched: MatchedFact, rules: TurnRules) -> Classification:
         if known.status != "ended"
         and (known.content_hash == fact.content_hash or known.similarity > bound)
         and texts_equivalent(fact.text, known.text)
-        and may_repeat(matched, known, rules)
+        and not subjects_differ(fact, known, rules.user_names)
+        and tells_again(fact, known, matched.candidates, rules)
+        and not _names_slot_of_another(matched, known, rules)
     ]
     equal = (known for known in repeated if known.content_hash == fact.content_hash)
     same = min(equal, key=lambda known: (known.status, known.key != fact.key), default=None)  # active before pending
     if same is not None:
-        return Duplicate(matched, same, "hash")
+        return Duplicate(matched, same)
     if rules.policy.add_only:
         return New(matched, "add_only" if matched.candidates else None)
     if repeated:
-        return Duplicate(matched, max(repeated, key=lambda known: known.similarity), "threshold")
-    near = conflicting_facts(matched, rules) if rules.infer else ()
+        return Duplicate(matched, max(repeated, key=lambda known: known.similarity))
+    near = conflicting_facts(fact, matched.candidates, rules) if rules.infer else ()
     near = tuple(
-        known for known in near if known.content_hash != fact.content_hash or not _tells_anew(matched, known, rules)
+        known
+        for known in near
+        if known.content_hash != fact.content_hash or not _has_news_since(fact, known, matched.candidates, rules)
     )
     return Conflict(matched, near) if near else New(matched)
 
 
-def may_repeat(matched: MatchedFact, known: Candidate, rules: TurnRules) -> bool:
-    """Whether a statement in the words of a known fact may tell the same again: of one subject, with one end, once.
+def tells_again(fact: ExtractedFact, known: Candidate, candidates: Sequence[Candidate], rules: TurnRules) -> bool:
+    """Whether a statement that says what a known fact says tells the same once more, and not another event like it.
 
-    Equal words tell another event where they name another time for it, but for the value of a slot, which goes on; and
-    where they tell an end or a change, and a fact that they may concern has begun since: "My dog died", a second time.
+    The one rule on repetitions: by equal words, by a model, and where a model is asked again. Both name one term, one
+    time and the same names; and nothing that they speak of has begun, ended or been told anew since the known fact was
+    last said. `candidates` are all known facts near the statement.
     """
-    fact = matched.fact
-    if not same_terms(fact, known) or subjects_differ(fact, known, rules.user_names):
+    names_other = words_of(fact.text) == words_of(known.text) and not texts_equivalent(fact.text, known.text)
+    if (names_other and not rules.holds_one(fact)) or not same_terms(fact, known):  # "turkey" and "Turkey"
         return False
     if _tells_other_event(fact, known, rules):
         return False
-    rivals = (other for other in matched.candidates if other.status == "active" and other is not known)
-    if known.key is None and any(rules.slot_relation(fact, other) != "other" for other in rivals):
-        return False  # it names the slot of another value: which of them holds is to be decided
-    return known.status == "pending_confirmation" or not _tells_anew(matched, known, rules)
+    return known.status == "pending_confirmation" or not _has_news_since(fact, known, candidates, rules)
 
 
-def _tells_anew(matched: MatchedFact, known: Candidate, rules: TurnRules) -> bool:
-    """Whether a statement tells an end or a change that a known fact tells of what was before, and not of what is now.
+def _has_news_since(fact: ExtractedFact, known: Candidate, candidates: Sequence[Candidate], rules: TurnRules) -> bool:
+    """Whether a statement of an end or a change tells it of what has begun, or was said, since a known fact told one.
 
-    A fact that it may concern has begun, or was said, since the known fact was last said. So the known fact is no
-    candidate either. A value that a key has goes on until there is news of that key, whatever else was said.
+    Such a known fact is no candidate either. A value that a key has goes on until there is news of that key, whatever
+    else was said.
     """
-    fact, hint, last_said = matched.fact, matched.fact.action_hint, known.said_at or known.true_from
-    if hint == "new":
+    tells, last_said = _tells(fact), known.said_at or known.true_from
+    if tells == "new":
         return False
     others = [
         other
-        for other in conflicting_facts(matched, rules)
-        if other.status == "active" and other.action_hint != hint and last_held(other) > last_said
+        for other in conflicting_facts(fact, candidates, rules)
+        if other.status == "active" and _tells(other) != tells and last_held(other) > last_said
     ]
     if _has_value(fact, known):
         others = [
@@ -138,6 +140,17 @@ def _tells_anew(matched: MatchedFact, known: Candidate, rules: TurnRules) -> boo
             and relate_subjects(fact, other, rules.user_names) != "other"
         ]
     return bool(others)
+
+
+def _tells(one: ExtractedFact | Candidate) -> ActionHint:
+    """What a fact says to have happened, by its extraction or by its words: "I sold my car" tells an end."""
+    return "retract" if read(one.text).ending else one.action_hint
+
+
+def _names_slot_of_another(matched: MatchedFact, known: Candidate, rules: TurnRules) -> bool:
+    """Whether it names a slot that another value has, and the known fact none: which of them holds is to be decided."""
+    rivals = (other for other in matched.candidates if other.status == "active" and other is not known)
+    return known.key is None and any(rules.slot_relation(matched.fact, other) != "other" for other in rivals)
 
 
 def _has_value(fact: ExtractedFact, known: Candidate) -> bool:
@@ -153,25 +166,11 @@ def _tells_other_event(fact: ExtractedFact, known: Candidate, rules: TurnRules) 
     """
     if fact.event_time is None or fact.event_time == known.event_time:
         return False
+    if is_plan(known) and fact.event_time > known.true_from:
+        return True
     if known.event_time is None and fact.event_time <= last_held(known):
         return False
-    is_one_value = same_value(fact, known) and rules.slot_relation(fact, known) == "same"
-    return postpones(fact, known) or not is_one_value
-
-
-def postpones(fact: ExtractedFact, known: Candidate) -> bool:
-    return fact.event_time is not None and is_plan(known) and fact.event_time > known.true_from
-
-
-def is_no_repetition(fact: ExtractedFact, known: Candidate, rules: TurnRules) -> bool:
-    """Whether a statement says something else than a known fact, although a model calls them the same.
-
-    It postpones a plan; or they differ in the capitals of names alone ("turkey", "Turkey"), and the key may hold both.
-    """
-    if postpones(fact, known):
-        return True
-    has_its_words = words_of(fact.text) == words_of(known.text) and not texts_equivalent(fact.text, known.text)
-    return has_its_words and not rules.holds_one(fact)
+    return not (same_value(fact, known) and rules.slot_relation(fact, known) == "same")
 
 
 def classify_late(
@@ -188,12 +187,12 @@ def classify_late(
     late = [one for one in ended if one.true_to is None or statement.said_at < one.true_to]
     held = [one for one in late if one.true_to is None or since < one.true_to]
     if repeated := _repeated_ended_fact(matched, held, since, rules):
-        return Duplicate(matched, repeated, "hash" if repeated.content_hash == fact.content_hash else "threshold")
+        return Duplicate(matched, repeated)
     of_then = [known for known in held if known.true_from <= since]
     if fact.action_hint == "retract":
         same_words = (known for known in matched.candidates if known.content_hash == fact.content_hash)
         is_said_again = bool(of_then) and any(known.true_from > since for known in same_words)
-        near = conflicting_facts(matched, rules) if is_said_again else ()
+        near = conflicting_facts(fact, matched.candidates, rules) if is_said_again else ()
         return Conflict(matched, near) if near else None
     of_slot = [known for known in late if known.valid_until is None and rules.slot_relation(fact, known) == "same"]
     if any(same_value(fact, known) for known in of_slot if known in of_then):
@@ -236,12 +235,12 @@ def candidate_query(embedded: EmbeddedFact, rules: TurnRules) -> CandidateQuery:
     )
 
 
-def conflicting_facts(matched: MatchedFact, rules: TurnRules) -> tuple[Candidate, ...]:
+def conflicting_facts(fact: ExtractedFact, candidates: Sequence[Candidate], rules: TurnRules) -> tuple[Candidate, ...]:
     """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it.
 
     Facts of certainly its subject come first, so that a bounded list has them, and ended facts last.
     """
-    fact, candidates, thresholds = matched.fact, matched.candidates, rules.thresholds
+    thresholds = rules.thresholds
     relations = [(known, rules.slot_relation(fact, known)) for known in candidates]
     found = [known for wanted in ("same", "unsure") for known, relation in relations if relation == wanted]
     found += [known for known in candidates if known.similarity >= thresholds.conflict]

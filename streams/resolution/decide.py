@@ -36,8 +36,8 @@ from mnemolog.streams.resolution.classify import (
     Classification,
     TurnState,
     conflicting_facts,
-    is_no_repetition,
     stated_candidate,
+    tells_again,
 )
 from mnemolog.streams.resolution.events import (
     DecisionContext,
@@ -99,12 +99,17 @@ def decide(
             builder, statement_events(builder, classification, answer), ending, doubts
         )
         last = events[-1]
-        if isinstance(last, FactAdded) and last.decision.by in ("rule", "policy") and context.rules.uses_llm:
+        if (
+            isinstance(last, FactAdded)
+            and last.decision.by == "rule"
+            and not last.unresolved
+            and context.rules.uses_llm
+        ):
             is_open = last.ended_at is None and not last.moved_ends
             rivals, said = builder.rivals() if is_open else (), builder.statement_context
             is_older = all(predates(said.true_from, said, known) for known in rivals)
             if is_older and (end := next_version_start(rivals, said.true_from, state.version_starts)):
-                update = {"by": "policy", "guard": last.decision.guard or "late_news", "before": snapshots(rivals)}
+                update = {"guard": last.decision.guard or "late_news", "before": snapshots(rivals)}
                 decision = last.decision.model_copy(update=update)
                 last = last.model_copy(update={"decision": decision, "ended_at": end[0], "ended_by": end[1]})
             elif rivals:  # only a model may say that both values hold
@@ -197,7 +202,7 @@ def guarded_ends(
             elif not is_announced and cleared not in ("late_news", "other_subject"):
                 doubts.append((known.fact_id, builder.held_back(answer, cleared, ())))
         elif isinstance(answer, NoDecision) and not is_announced:
-            decision = builder.decision("fallback", f"added as unresolved: {answer.complaint}", answer)
+            decision = builder.decision("rule", f"added as unresolved: {answer.complaint}", answer)
             doubts.append((known.fact_id, decision))
     return ending, doubts
 
@@ -232,7 +237,7 @@ def with_later_ends(
         if not between:
             return events
         ended_at, ended_by = min(between, key=lambda end: end[0])
-        decision = builder.decision("policy", "it had ended before it began again", guard="late_news")
+        decision = builder.decision("rule", "it had ended before it began again", guard="late_news")
         decision = decision.model_copy(update={"shown": (ended_by,)})
         return (builder.added(decision, ended_at=ended_at, ended_by=ended_by),)
     said_since = last.new_fact.said_at  # by another parent of a merged fact: "I live in Rome", after the day of the end
@@ -258,7 +263,7 @@ def conflicts_to_retry(facts: Sequence[MatchedFact], rules: TurnRules) -> tuple[
     for matched in facts:
         near = [  # whom they are about was held against the turn's fact alone
             known.model_copy(update={"subject_relation": None})
-            for known in conflicting_facts(matched, rules)
+            for known in conflicting_facts(matched.fact, matched.candidates, rules)
             if known.status == "active"
         ]
         for known in near:
@@ -314,7 +319,7 @@ def retry_events(
     targets = tuple(known for known in state.open_facts(llm_decision.targets) if known.status == "active")
     if reply.verdict != "ADD" and not targets:
         return ()
-    fact = stored.fact if stored else question.fact
+    fact = stored.fact if stored else question.fact.model_copy(update={"event_time": unresolved.event_time})
     builder = EventBuilder(  # of the unresolved fact as it was said: by its own speaker, and when that was
         context=replace(context, speaker=stored.speaker, authority=stored.authority) if stored else context,
         state=state,
@@ -349,7 +354,7 @@ def retry_events(
     is_known = (
         reply.verdict == "KEEP"
         and not says_more(unresolved, unresolved.authority, unresolved.metadata, targets[0])
-        and not is_no_repetition(fact, targets[0], context.rules)
+        and tells_again(fact, targets[0], question.candidates, context.rules)
     )
     settled = (resolved(cleared, decision, action="keep_old" if is_known else "keep_both"),)
     is_open = decision.by == "rule" and not is_known and builder.rivals()  # rules do not say that both values hold

@@ -203,7 +203,7 @@ class EventBuilder:
     def held_back(self, llm_decision: LlmDecision, guard: Guard, known: Sequence[Candidate]) -> Decision:
         """The decision of a guard that keeps a verdict from known facts."""
         reason = f"{llm_decision.reply.reason}; held back: {GUARD_REASONS[guard]}"
-        return self.decision("policy", reason, llm_decision, guard=guard, before=snapshots(known))
+        return self.decision("rule", reason, llm_decision, guard=guard, before=snapshots(known))
 
     def added(self, decision: Decision, **fields: Any) -> FactAdded:
         return FactAdded(**self.event_fields(decision), fact=self.new_fact(), **fields)

@@ -21,7 +21,7 @@ def with_raw_facts(
     if envelope.end is not None and envelope.end.outcome == "failed":
         reason = f"{envelope.end.reason}: no model could read the turn, so what was said is kept as it is"
         return tuple(
-            event.model_copy(update={"decision": event.decision.model_copy(update={"by": "policy", "reason": reason})})
+            event.model_copy(update={"decision": event.decision.model_copy(update={"reason": reason})})
             if isinstance(event, FactAdded)
             else event
             for event in events
@@ -30,7 +30,7 @@ def with_raw_facts(
     if not cleared.fact_ids:
         return tuple(events)
     decision = Decision(
-        by="policy",
+        by="rule",
         reason="the turn has been read: its facts take the place of what was kept as it was said",
         before=tuple(raw[fact_id].snapshot for fact_id in cleared.fact_ids),
     )

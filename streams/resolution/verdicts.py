@@ -5,7 +5,7 @@ A late statement is about facts that have ended since, or of a time before them.
 overwrites whose targets have all ended.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -33,6 +33,7 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.schemas.provenance import Decision, Guard, Verdict
+from mnemolog.schemas.stored import PendingCase
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.resolve_prompt import MAX_CANDIDATES
 from mnemolog.streams.resolution.classify import (
@@ -42,7 +43,7 @@ from mnemolog.streams.resolution.classify import (
     New,
     Obsolete,
     conflicting_facts,
-    is_no_repetition,
+    tells_again,
 )
 from mnemolog.streams.resolution.events import (
     NOT_ASKED,
@@ -83,35 +84,37 @@ def statement_events(  # noqa: PLR0911 - one return a case
     """The events of a statement; `llm_decision` is the answer about its conflict."""
     match classification:
         case New(guard=str(guard)):
-            return (builder.added(builder.decision("policy", GUARD_REASONS[guard], guard=guard)),)
+            return (builder.added(builder.decision("rule", GUARD_REASONS[guard], guard=guard)),)
         case New():
             reason = f"no known fact reaches similarity {builder.context.rules.thresholds.conflict:g}"
-            return (builder.added(builder.decision("threshold", reason)),)
+            return (builder.added(builder.decision("rule", reason)),)
         case Obsolete(newer_values=ended):  # it held until the next newer value began, be that open or ended
             values = builder.state.open_facts(filter(builder.shares_slot, builder.candidates))
             statement = builder.statement_context
             newer = [known for known in values if predates(statement.true_from, statement, known)]
-            decision = builder.decision("policy", "the key had a newer value, which has ended too", guard="late_news")
+            decision = builder.decision("rule", "the key had a newer value, which has ended too", guard="late_news")
             return (builder.added_as_history([*ended, *newer], decision),)
-        case Duplicate(candidate=candidate, by=by):
+        case Duplicate(candidate=candidate):
+            is_equal = candidate.content_hash == builder.fact.content_hash
+            near = f"similarity {candidate.similarity:.3f} is that of a duplicate"
+            decision = builder.decision("rule", "same words as a known fact" if is_equal else near)
             known = builder.state.current_fact(candidate)
             if known.status != "ended" and not builder.state.open_facts([known]):
-                others = builder.state.open_facts(conflicting_facts(classification.matched, builder.context.rules))
+                candidates = conflicting_facts(builder.fact, builder.candidates, builder.context.rules)
+                others = builder.state.open_facts(candidates)
                 beside = tuple(one.fact_id for one in others if one.status == "active")
-                decision = builder.decision(by, "the fact it repeats was ended earlier in this turn")
+                decision = builder.decision("rule", "the fact it repeats was ended earlier in this turn")
                 event = builder.added(decision)
                 return (as_unresolved(event, beside) if beside else event,)
             if builder.is_outdated(known):
                 return (add_as_history(builder, known),)
-            near = f"similarity {candidate.similarity:.3f} is that of a duplicate"
-            decision = builder.decision(by, "same words as a known fact" if by == "hash" else near)
             return repetition_events(builder, known, decision, raises_confidence=False)
         case Conflict() if isinstance(llm_decision, LlmDecision):
             return _apply_llm_decision(builder, llm_decision)
         case Conflict(candidates=candidates):
             none = llm_decision or NOT_ASKED
             none = replace(none, shown=none.shown or candidates[:MAX_CANDIDATES])
-            decision = builder.decision("fallback", f"added as unresolved: {none.complaint}", none)
+            decision = builder.decision("rule", f"added as unresolved: {none.complaint}", none)
             return (builder.added(decision, unresolved=True),)
 
 
@@ -144,14 +147,15 @@ def _apply_llm_decision(  # noqa: C901, PLR0911, PLR0912 - one return a verdict
         case _ if not targets:
             if newer:  # it stays open which of them holds
                 reason = f"{decision.reason}; held back: older than what waits for a confirmation"
-                update = {"by": "policy", "reason": reason, "guard": "late_news", "before": snapshots(newer)}
+                update = {"by": "rule", "reason": reason, "guard": "late_news", "before": snapshots(newer)}
                 decision = decision.model_copy(update=update)
             return (builder.added(decision, unresolved=bool(newer)),)
         case "KEEP" | "MERGE" if outdated is not None:
             return (add_as_history(builder, outdated, llm_decision),)
         case "KEEP":
             repeated = max(targets, key=lambda known: (known.value == builder.fact.value, known.similarity))
-            if repeated.status == "active" and is_no_repetition(builder.fact, repeated, builder.context.rules):
+            is_again = tells_again(builder.fact, repeated, builder.candidates, builder.context.rules)
+            if repeated.status == "active" and not is_again:
                 fields = builder.event_fields(decision)
                 return (FactsRelated(**fields, targets=(repeated.fact_id,), fact=builder.new_fact()),)
             return repetition_events(builder, repeated, decision, raises_confidence=True)
@@ -301,7 +305,7 @@ def _enrich_pending(builder: EventBuilder, llm_decision: LlmDecision, pending: C
     if held is None:
         return (builder.added(decision),)
     guard: Guard = own.guard if own else "human_word" if held.needs_human else "late_news"
-    decision = decision.model_copy(update={"by": "policy", "guard": guard})
+    decision = decision.model_copy(update={"by": "rule", "guard": guard})
     target_ids, fact = (*state.open_ids(held.targets), pending.fact_id), builder.merged_fact(llm_decision, [pending])
     return (builder.pending(decision, target_ids, held.action, ended_at=held.ended_at, fact=fact),)
 
@@ -338,7 +342,7 @@ def _in_place_of_held(
         decision, offset = builder.held_back(llm_decision, guard, targets), len(rejected)
         fields = {"ended_at": ended_at if held.action == "replace" else None, "fact": builder.new_fact(offset=offset)}
         return *(
-            PendingRejected(**builder.event_fields(decision, offset=place), target=fact_id)
+            PendingRejected(**builder.event_fields(decision, offset=place), target=fact_id, overtaken=True)
             for place, fact_id in enumerate(rejected)
         ), builder.pending(decision, open_ids, held.action, offset=offset, **fields)
     return ()
@@ -352,7 +356,7 @@ def apply_to_ended(builder: EventBuilder, llm_decision: LlmDecision, ended: Sequ
     """
     reply, statement, names = llm_decision.reply, builder.statement_context, builder.context.rules.user_names
     decision = builder.decision("model", reply.reason, llm_decision)
-    history = decision.model_copy(update={"by": "policy", "guard": "late_news", "before": snapshots(ended)})
+    history = decision.model_copy(update={"by": "rule", "guard": "late_news", "before": snapshots(ended)})
     held = [known for known in ended if known.true_to is not None and statement.true_from < known.true_to]
     if reply.verdict == "KEEP" and held:
         nearest = max(held, key=lambda known: known.similarity)
@@ -409,15 +413,17 @@ def _earlier_ends(builder: EventBuilder, llm_decision: LlmDecision, held: Sequen
 def add_as_history(builder: EventBuilder, known: Candidate, llm_decision: LlmDecision | None = None) -> FactAdded:
     """The statement is of a time before another value, which held before `known` began."""
     reason = f"another value held between this statement and the known fact: {GUARD_REASONS['late_news']}"
-    decision = builder.decision("policy", reason, llm_decision, guard="late_news", before=snapshots([known]))
+    decision = builder.decision("rule", reason, llm_decision, guard="late_news", before=snapshots([known]))
     return builder.added_as_history([known], decision)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOverwriteCloser:
-    """Adds to the events of a source the rejections of held overwrites whose last challenged fact these events end.
+    """Adds to the events of a source what becomes of held overwrites whose last challenged fact these events end.
 
-    An undo needs no such rejection: it also takes back the closing, or is refused while a held overwrite depends on it.
+    They are rejected; but another value of which nothing speaks any more, since a person deleted all that it
+    challenged, holds. An undo needs none of it: it also takes back the closing, or is refused while a held overwrite
+    depends on it.
     """
 
     reader: "FactStore"
@@ -425,7 +431,7 @@ class HeldOverwriteCloser:
     async def __call__(
         self, envelope: MatchedFacts, events: Sequence[MemoryEvent], now: datetime
     ) -> tuple[MemoryEvent, ...]:
-        """The events, and the rejections that follow from them. Looks up only where something ends by `now`."""
+        """The events, and what follows from them. Looks up only where something ends by `now`."""
         ended: set[UUID] = set()
         for event in events:
             # A merged or corrected fact goes on in its successor.
@@ -441,17 +447,37 @@ class HeldOverwriteCloser:
         settled = {event.target for event in events if isinstance(event, PendingConfirmed)}
         settled.update(*(event.ended_ids for event in events if event.overwrite == "merge"))
         waiting = {pending: known for pending, known in {**challenges, **own}.items() if pending not in settled}
-        rejections: list[MemoryEvent] = []
+        added: list[MemoryEvent] = []
+        for pending, case in (await self._unopposed(events, waiting)).items():
+            del waiting[pending]
+            decision = Decision(by="rule", reason="everything that it challenged was deleted")
+            fields = _fields_after(envelope, (*events, *added))
+            overwrite: dict[str, Any] = {"action": case.action, "targets": (), "ended_at": case.ended_at}
+            added.append(PendingConfirmed(**fields, decision=decision, target=pending, **overwrite))
         # What waits for the end of another held overwrite is closed with that.
         while closed := [pending for pending, fact_ids in waiting.items() if ended.issuperset(fact_ids)]:
             for pending in closed:
                 del waiting[pending]
                 if pending not in ended:
-                    ordinal = len(events) + len(rejections)
-                    event_id = ids.event_id(envelope.owner, envelope.id_source, ordinal)
-                    decision = Decision(by="policy", reason="everything that it challenged has ended")
-                    rejections.append(
-                        PendingRejected(event_id=event_id, ordinal=ordinal, decision=decision, target=pending)
-                    )
+                    decision = Decision(by="rule", reason="everything that it challenged has ended")
+                    fields = _fields_after(envelope, (*events, *added))
+                    added.append(PendingRejected(**fields, decision=decision, target=pending, overtaken=True))
             ended.update(closed)
-        return (*events, *rejections)
+        return (*events, *added)
+
+    async def _unopposed(
+        self, events: Sequence[MemoryEvent], waiting: Mapping[UUID, Sequence[UUID]]
+    ) -> Mapping[UUID, PendingCase]:
+        """The other value that waits, where a person deleted all that it challenges, and nothing else holds again."""
+        commands = [event for event in events if event.event == "fact_retracted" and event.decision.by == "person"]
+        deleted = {fact_id for event in commands for fact_id in event.disbelieved_ids}
+        alone = [one for one, known in waiting.items() if one not in deleted and deleted.issuperset(known)]
+        if len(alone) != 1 or any(moved.ended_at is None for event in events for moved in event.moved_ends):
+            return {}
+        cases = await self.reader.pending_cases(alone)
+        return {one: case for one, case in cases.items() if case.action in ("replace", "contradict")}
+
+
+def _fields_after(envelope: MatchedFacts, events: Sequence[MemoryEvent]) -> dict[str, Any]:
+    ordinal = len(events)
+    return {"event_id": ids.event_id(envelope.owner, envelope.id_source, ordinal), "ordinal": ordinal}

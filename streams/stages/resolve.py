@@ -129,10 +129,10 @@ class ResolveStage:
         stored: Sequence[UUID] = (),
     ) -> Commit:
         """The commit of a source, of which an earlier attempt has `stored` raw facts."""
-        ends = envelope.end is not None and (bool(stored) or not envelope.facts)
-        is_read = envelope.end is not None and envelope.end.outcome == "no_facts"
-        if envelope.scope is None or (ends and not (stored and is_read)):
-            end = envelope.end or End(outcome="failed", reason="no_scope")
+        end = envelope.end if envelope.scope else envelope.end or End(outcome="failed", reason="no_scope")
+        # The raw facts of a turn that no model could read are stored once, and taken back once it is read.
+        is_of_raw_facts = end is not None and (end.outcome == "no_facts" if stored else bool(envelope.facts))
+        if end is not None and (envelope.scope is None or not is_of_raw_facts):
             if end.outcome == "no_facts":  # such a turn counts toward turns_per_minute
                 hit = await self._exceeded_limit(envelope, rules, (), envelope.steps)
                 end = limit_end(hit) if hit else end

@@ -289,7 +289,7 @@ def told_event(event: Any) -> str:
     ended = f" ended {event['ended_at'][:10]}" if event.get("ended_at") else ""
     flag = " unresolved" if event.get("unresolved") else ""
     flag += f" moved ends: {len(event['moved_ends'])}" if event.get("moved_ends") else ""
-    said = " ".join(one for one in marks if one) + (f": {decision['reason']}" if decision["by"] == "fallback" else "")
+    said = " ".join(one for one in marks if one) + (f": {decision['reason']}" if event.get("unresolved") else "")
     return f"{event['event']} ({said}){ended}{flag} {fact['text'] if fact else ''}"
 
 

@@ -146,8 +146,12 @@ class Truth:
     def take(self, step: Step) -> None:
         self.now = step.arrives
         self._order(step) if isinstance(step, Order) else self._turn(step)
+        is_deletion = isinstance(step, Order) and step.kind in ("delete", "delete_key")
         while gone := [one for one in self.held() if not self._is_about_something(one)]:
-            gone[0].state = "void"  # nothing is left to be asked about
+            # Nothing is left to be asked about; what a deletion leaves alone with its key is so.
+            is_alone = is_deletion and len(gone) == 1 and gone[0].meaning.holds and not gone[0].meaning.details
+            others = any(are_rivals(one.meaning, gone[0].meaning) for one in self.open())
+            gone[0].state = "told" if is_alone and not others else "void"
 
     def _is_about_something(self, pending: Statement) -> bool:
         left = {id(told) for one in self.open() for told in one.told}

@@ -30,6 +30,7 @@ OUTPUTS: Final = {
 }
 NEVER: Final = float("inf")
 LOG: Final = "memory_events"
+OUTCOMES: Final = "memory_outcomes"
 
 Place = tuple[int, int]
 
@@ -131,8 +132,21 @@ class Checker:
                 found += [*self._blind_decisions(), *self._decided_again(), *self._decided_late()]
                 found += self._repeats_without_a_reason()
         if "resolve" in self._load.stages:
-            found += wrong_decisions(self._log)
+            found += [*wrong_decisions(self._log), *self._untold_outcomes()]
         return found
+
+    def _untold_outcomes(self) -> Iterator[str]:
+        """Before a commit that failed or was rejected stands in the log, who does not wait can read of it."""
+        told: set[tuple[str, str]] = set()
+        for one in self._broker.appends:
+            value = json.loads(one.record.value or b"{}") if one.record.topic in (OUTCOMES, LOG) else {}
+            if one.record.topic == OUTCOMES:
+                told.add(((one.record.key or b"").decode(), value["status"]))
+            elif value and value["outcome"] in ("failed", "rejected"):
+                scope = value["scope"]
+                if (f"{scope['tenant']}/{scope['user_id']}/{value['source_id']}", value["outcome"]) not in told:
+                    yield f"{value['source_id']} is {value['outcome']} and {OUTCOMES} does not tell it"
+                    return
 
     def _committed_unprocessed(self) -> Iterator[str]:
         """An offset is committed only when everything below it has had its effect."""

@@ -380,6 +380,21 @@ def seen_early() -> Patches:
     return patch.object(StageProcessor, "__call__", process)
 
 
+@fault(
+    "an outcome is told behind the commit that says so: a process that dies between tells none",
+    "does not tell",
+    "models",
+)
+def outcome_behind() -> Patches:
+    async def send(self: StageProcessor[Any, Any], topic: str, output: Any) -> RecordMetadata:
+        sent = await self.sender.send(topic, key=output.key, value=output.to_bytes())
+        if self.definition.before_send is not None:
+            await self.definition.before_send(output)
+        return sent
+
+    return patch.object(StageProcessor, "_send", send)
+
+
 @fault("the turns that are asked about together with one count as finished with it", "had no output yet", "crowd")
 def shared_call_ends() -> Patches:
     original = Window.next_records

@@ -84,7 +84,7 @@ def _judged(event: Event, log: Sequence[Event], undone: set[str]) -> Overwrite:
     settlements = [one for one in log if held and one.get("target") == mine and one["event"].startswith("pending_")]
     valid = [one for one in settlements if one["event_id"] not in undone]
     last = valid[-1]["event"] if valid else None
-    lapsed = bool(valid) and valid[-1]["decision"]["by"] == "policy"
+    lapsed = bool(valid) and bool(valid[-1].get("overtaken"))
     carried_out = not held or any(one["event"] == "pending_confirmed" and one["targets"] for one in settlements)
     if event["event_id"] in undone:
         return Overwrite(event, carried_out, "undone")
@@ -103,7 +103,7 @@ def _judged(event: Event, log: Sequence[Event], undone: set[str]) -> Overwrite:
 def _never_true(log: Sequence[Event], undone: set[str]) -> Iterator[list[str]]:
     """The facts of which a human said, in effect, that they never were true."""
     for event in log:
-        if event["event_id"] in undone or event["decision"]["by"] != "human":
+        if event["event_id"] in undone or event["decision"]["by"] != "person":
             continue
         if event["event"] == "fact_corrected" and not event.get("ended_at"):
             yield [event["target"]]

@@ -6,6 +6,8 @@ from typing import Final
 import pytest
 
 PACKAGES: Final = {
+    "chromedriver": "chromium-driver",
+    "chromium": "chromium",
     "javac": "default-jdk-headless",
     "kcat": "kcat",
     "node": "nodejs",

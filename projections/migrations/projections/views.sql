@@ -18,7 +18,7 @@ RETURN EXISTS (
     INNER JOIN former_states AS former ON facts.fact_id = former.fact_id
     INNER JOIN memory_events AS taking ON former.event_id = taking.event_id
     WHERE facts.status NOT IN ('active', 'pending_confirmation')
-        AND taking.decided_by IN ('application', 'human')
+        AND taking.decided_by = 'person'
         AND taking.event NOT IN ('decision_undone', 'subjects_changed') -- other events say whether the fact stands
         AND (
             facts.fact_id = ANY(taking.targets)
@@ -310,7 +310,7 @@ CROSS JOIN LATERAL (
                     FROM former_states AS disbelieved
                     INNER JOIN memory_events AS word ON disbelieved.event_id = word.event_id
                     WHERE disbelieved.fact_id = e.fact_id
-                        AND word.decided_by = 'human'
+                        AND word.decided_by = 'person'
                         AND word.targets @> ARRAY[e.fact_id]
                         AND (
                             (word.event = 'fact_corrected' AND word.payload ->> 'ended_at' IS NULL)
@@ -344,8 +344,8 @@ COMMENT ON VIEW overwrites IS
 '(fact_pending). decided_by is who proposed it: of one that was held back the model or rule, whoever settled it, with its '
 'prompt_version. carried_out_at is when it first ended the fact, also if that was taken back, NULL where it has not. taken_back says that it was wrong, '
 'by whoever knew better: undone (itself, or the confirmation that carried it out), rejected while it was pending, or '
-'corrected: a human said that the fact in its place never was true (correct without an end, or a contradiction that a '
-'human confirmed or resolved). result is taken_back, or kept, open (held back and not settled), or overtaken (held '
+'corrected: a person said that the fact in its place never was true (correct without an end, or a contradiction that a '
+'person confirmed or resolved). result is taken_back, or kept, open (held back and not settled), or overtaken (held '
 'back, and settled without a decision on it). No overwrites are: the undo of a decision, the rejection of a pending '
 'fact, and late news that was history when it came.';
 
@@ -473,7 +473,19 @@ CROSS JOIN (
                     OR happened.payload ->> 'action' = 'keep_old'
                 )
         ) AS ended
-        WHERE ended.facts > 0 AND NOT about.is_hidden
+        WHERE ended.facts > 0
+            AND NOT about.is_hidden
+            AND NOT EXISTS ( -- denied since, itself or what it was merged into
+                WITH RECURSIVE standing AS (
+                    SELECT about.status, about.superseded_by, about.believed_to
+                    UNION ALL
+                    SELECT whole.status, whole.superseded_by, whole.believed_to
+                    FROM standing
+                    INNER JOIN facts AS whole ON standing.superseded_by = whole.fact_id
+                    WHERE standing.status = 'superseded' AND standing.believed_to IS NOT NULL
+                )
+                SELECT FROM standing WHERE standing.status = 'archived'
+            )
         ORDER BY happened.decided_at DESC, happened.log_offset DESC, happened.ordinal DESC
         LIMIT 10
     ) AS latest
@@ -482,8 +494,8 @@ END;
 COMMENT ON FUNCTION profile_of_scope IS
 'What may be shown now of exactly one scope: its active facts that were believed at published_at, each in one section by '
 'its category, and its last changes up to then; no clock is read. A category without a section of its own is in other. A '
-'change is an event in effect that ended facts: what it ended has a former state of the event. One to a fact that was '
-'taken back since is none, and such a fact is none of the old ones of a change.';
+'change is an event in effect that ended facts: what it ended has a former state of the event, and is shown as the old of '
+'this change alone. One to a fact that was taken back or denied since is none, and what was taken back is no old one.';
 
 -- Limits of tenants. Both counts of a sum come from one snapshot, that of the calling statement: the functions stay STABLE.
 

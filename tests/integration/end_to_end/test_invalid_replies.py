@@ -82,7 +82,7 @@ async def test_what_no_model_could_read_is_kept_as_it_was_said_until_it_can_be_r
     reason = "invalid_reply: no model could read the turn, so what was said is kept as it is"
     assert {one.reason for one in failed.changes} == {reason}
     decisions = await harness.rows("SELECT decided_by FROM memory_events WHERE source_id = 'unread' ORDER BY ordinal")
-    assert [row["decided_by"] for row in decisions if row["decided_by"]] == ["policy"] * 3
+    assert [row["decided_by"] for row in decisions if row["decided_by"]] == ["rule"] * 3
     assert await una.statuses() == dict.fromkeys(sentences, "active")
     raw = await una.facts()
     await una.say(fact_json("Una has a barn."))

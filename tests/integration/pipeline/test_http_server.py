@@ -26,6 +26,7 @@ from mnemolog.server.tools import offering_tools
 from mnemolog.settings import Settings
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import TenantHarness, client_settings
+from tests.support.servers.kafka_client import publish, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="package")]
 
@@ -234,6 +235,22 @@ async def test_nobody_gets_out_of_the_users_and_the_tenant_of_a_key(
         ]
         assert len((await http.get("/v1/facts", params={"user_id": "bob", "run_id": "**"})).json()["items"]) == 2
         assert len((await http.get("/v1/facts", params={"agent_id": "bot"})).json()["items"]) == 1
+
+
+async def test_the_end_of_a_record_without_a_scope_is_nobodys(url: str, keys: KeyStore, tenant: TenantHarness) -> None:
+    await publish(tenant.kafka, tenant.topic("conversation_turns"), [(b"x", b'{"turn_id": "t", "secret": 1}')])
+    query = "SELECT source_id FROM commits WHERE tenant = '' AND tenant <> %s"
+
+    async def has_ended() -> bool:
+        return bool(await tenant.rows(query))
+
+    await wait_until(has_ended)
+    found = (await tenant.rows(query))[0]
+    async with caller(url, await create(keys, tenant.tenant)) as http:
+        for path in (found["source_id"], f"{found['source_id']}?wait=5"):
+            assert (await http.get(f"/v1/turns/{path}")).status_code == 404
+        streamed = await http.get(f"/v1/turns/{found['source_id']}/events")
+    assert streamed.text.startswith("event: problem")
 
 
 async def test_a_key_does_what_it_has_the_right_to(url: str, keys: KeyStore, tenant: TenantHarness) -> None:

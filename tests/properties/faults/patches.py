@@ -337,11 +337,7 @@ def ends_end_nothing() -> PatchedPlaces:
 
 @fault("an end told again in equal words ends nothing")
 def an_event_is_a_sentence() -> PatchedPlaces:
-    def may_repeat(matched: Any, known: Any, rules: Any) -> bool:
-        same_terms = differences.same_terms(matched.fact, known)
-        return same_terms and not differences.subjects_differ(matched.fact, known, rules.user_names)
-
-    return [(classify, "may_repeat", may_repeat)]
+    return [(classify, "tells_again", lambda fact, known, *_: differences.same_terms(fact, known))]
 
 
 @fault("what a repetition says beyond its words is dropped")

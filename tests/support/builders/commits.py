@@ -112,7 +112,7 @@ def commit(
 
 def command_commit(source_id: str, payload: CommandPayload, *drafts: Draft, **fields: Any) -> Commit:
     """The commit of a command that was carried out; `fields` as for `commit`, `by` among them for its events."""
-    by = fields.pop("by", "application")
+    by = fields.pop("by", "person")
     of_command: dict[str, Any] = {"outcome": "done", "source_kind": "command", "order": payload}
     return commit(source_id, *(with_decision(draft, by=by) for draft in drafts), **of_command | fields)
 
@@ -128,7 +128,7 @@ def fact_id_at(committed: Commit, ordinal: int = 0) -> UUID:
 
 
 def decision(reason: str = "said so", **fields: Any) -> Decision:
-    return Decision(**{"by": "threshold", "reason": reason, **fields})
+    return Decision(**{"by": "rule", "reason": reason, **fields})
 
 
 def weighed_candidate(target: UUID, similarity: float = 0.8) -> WeighedCandidate:
@@ -264,8 +264,11 @@ def pending_confirmed(
     return _drafted(PendingConfirmed, "said again", target, *targets, statement=_statement(text), **ends)
 
 
-def pending_rejected(target: UUID, *, confirmed: UUID | None = None, text: str | None = None) -> Draft:
+def pending_rejected(
+    target: UUID, *, confirmed: UUID | None = None, text: str | None = None, overtaken: bool = False
+) -> Draft:
     fields: dict[str, Any] = {"target": target, "confirmed": confirmed, "statement": _statement(text)}
+    fields["overtaken"] = overtaken
     return _drafted(PendingRejected, "the old fact was said again", target, **fields)
 
 

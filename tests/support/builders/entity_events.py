@@ -86,7 +86,7 @@ def linked(fact: int | UUID, *entity_ids: UUID, role: Role = "object") -> Entity
 
 
 def renamed(entity_id: UUID, name: str) -> EntityDraft:
-    decision = Decision(by="human", reason=f"a human renamed it to {name}")
+    decision = Decision(by="person", reason=f"a person renamed it to {name}")
     return _drafted(EntityRenamed, decision=decision, entity_id=entity_id, name=name, alias=name_alias(name))
 
 

@@ -24,7 +24,8 @@ from mnemolog.schemas.provenance import Decision
 NEW, A, B = (UUID(int=number) for number in (9, 1, 2))
 FACT = NewFact.model_construct(fact_id=NEW, text="new", excerpt="new")
 WORDS = Statement(text="so it is", excerpt="so")
-BY_MODEL, EQUAL_WORDS = Decision(by="model", reason="the same"), Decision(by="hash", reason="same words")
+BY_MODEL = Decision(by="model", reason="the same", verdict="KEEP")
+EQUAL_WORDS = Decision(by="rule", reason="same words")
 REPEATED = {"target": A, "confirmed": B, "statement": WORDS}
 
 
@@ -38,7 +39,16 @@ REPEATED = {"target": A, "confirmed": B, "statement": WORDS}
         (FactRetracted, {"targets": (A, B)}, (A, (A, B), (A, B), (A, B), None)),
         (FactRetracted, {"targets": (A,), "fact": FACT}, (NEW, (A,), (A,), (A,), None)),
         (FactCorrected, {"target": A, "fact": FACT}, (NEW, (A,), (A,), (A,), None)),
-        (PendingConfirmed, {"target": A, "targets": (B,), "action": "merge"}, (A, (A, B), (B,), (B,), A)),
+        (
+            PendingConfirmed,
+            {"target": A, "targets": (B,), "action": "merge", "decision": EQUAL_WORDS, "statement": WORDS},
+            (A, (A, B), (B,), (B,), A),
+        ),
+        (
+            PendingConfirmed,
+            {"target": A, "targets": (), "action": "replace", "decision": EQUAL_WORDS},
+            (A, (A,), (), (), None),
+        ),
         (PendingRejected, REPEATED | {"decision": BY_MODEL}, (A, (A, B), (B,), (A,), B)),
         (PendingRejected, REPEATED | {"decision": EQUAL_WORDS}, (A, (A, B), (B,), (A,), None)),
         (PendingRejected, {"target": A, "confirmed": B}, (A, (A, B), (B,), (A,), None)),

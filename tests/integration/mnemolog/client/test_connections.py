@@ -28,14 +28,19 @@ async def texts(client: AsyncMemoryClient) -> list[str]:
 
 
 async def test_connections_that_the_server_ended_are_replaced_unseen(db: ProjectedDatabase, settings: Settings) -> None:
+    """Also while their ends are still on the way, and while queries run."""
     ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'mnemolog-client'"
-    async with AsyncMemoryClient(settings=settings) as client:
-        for _ in range(3):
-            assert await asyncio.gather(*(texts(client) for _ in range(20))) == [TEXTS] * 20
-            async with db.pool.connection() as connection:
-                cursor = await connection.execute(ended)
-                assert (await cursor.fetchone() or [0])[0] >= 1
-            await asyncio.sleep(0.1)  # until their ends have come
+
+    async def end_all() -> int:
+        async with db.pool.connection() as connection:
+            return int((await (await connection.execute(ended)).fetchone() or [0])[0])
+
+    async with AsyncMemoryClient(settings=settings.model_copy(update={"postgres_pool_size": 27})) as client:
+        assert await asyncio.gather(*(texts(client) for _ in range(200))) == [TEXTS] * 200
+        assert await end_all() > 5
+        assert await asyncio.gather(*(texts(client) for _ in range(100))) == [TEXTS] * 100
+        _, *found = await asyncio.gather(end_all(), *(texts(client) for _ in range(100)))
+        assert found == [TEXTS] * 100
 
 
 FORKED = """

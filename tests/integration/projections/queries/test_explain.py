@@ -81,7 +81,7 @@ async def test_a_history_has_every_version_and_what_touched_it(db: ProjectedData
         ("fact_contradicted", "5"),
     ]
     moved = found.events[2]
-    assert (moved.reason, moved.decided_by, moved.targets) == ("she moved", "threshold", [fact_id_at(first)])
+    assert (moved.reason, moved.decided_by, moved.targets) == ("she moved", "rule", [fact_id_at(first)])
     assert moved.candidates == [{"fact_id": str(fact_id_at(first)), "similarity": 0.8}]
     of_parent = [one.text for one in (await told(db, first, 1)).versions]
     assert of_parent == ["Has a cat.", "Lives in Rome with a cat.", "Lives in Nice."]  # and not its sibling
@@ -196,12 +196,9 @@ async def test_an_explanation_has_turn_excerpt_extraction_candidates_decision_an
         "It was asked again, because: no JSON",
         'It was held against "Lives in Bern." (similarity 0.810), "Likes Rome." (similarity 0.700).',
         'fact_replaced, decided by judge with prompt resolve-2: she moved. It concerned "Lives in Bern.".',
-        "2026-01-03 09:00 UTC: was confirmed, by threshold in 3: says the same.",
-        (
-            '2026-01-04 09:00 UTC: was extended by "Lives in Rome, in Trastevere.", '
-            "by threshold in 4: it tells more of it."
-        ),
-        '2026-01-05 09:00 UTC: was replaced by "Lives in Oslo.", by threshold in 5: she moved on.',
+        "2026-01-03 09:00 UTC: was confirmed, by rule in 3: says the same.",
+        ('2026-01-04 09:00 UTC: was extended by "Lives in Rome, in Trastevere.", by rule in 4: it tells more of it.'),
+        '2026-01-05 09:00 UTC: was replaced by "Lives in Oslo.", by rule in 5: she moved on.',
         '"Lives in Rome, in Trastevere." adds detail to it.',
     ]
     assert orjson.loads(orjson.dumps(found))["decision"]["reason"] == "she moved"
@@ -211,7 +208,7 @@ async def test_a_fact_of_a_command_has_no_extraction_and_a_raw_one_was_read_by_n
     raw = commit("1", added("Lives in Bern."), steps=(Step(stage="extract", milliseconds=0),))
     order = Correct(edit=Edit(fact_id=fact_id_at(raw), text="Lives in Milan."))
     edited = corrected("Lives in Milan.", fact_id_at(raw))
-    made = command_commit("c1", order, edited, by="human", actor="Mira", at=day(1))
+    made = command_commit("c1", order, edited, by="person", actor="Mira", at=day(1))
     await db.apply(raw, made)
     found = await explained(db.conn, made)
     assert (found.extraction, found.source.order, found.source.actor) == (None, "correct", "Mira")

@@ -74,7 +74,7 @@ async def test_every_overwrite_has_its_proposer_and_its_result(lived: Lived) -> 
     expected = Counter((one.event["event"], *one.proposer, one.result) for one in overwrites(lived.log).values())
     query = "SELECT event, decided_by, coalesce(model, ''), coalesce(prompt_version, ''), result FROM overwrites"
     assert Counter(tuple(row) for row in await lived.db.rows(query)) == expected
-    assert {key[1] for key in expected} == {"model", "human", "application", "timer"}
+    assert {key[1] for key in expected} == {"model", "person", "timer"}
     assert {key[2] for key in expected} == {"", "reader-1", "reader-2"}
     assert {key[4] for key in expected} == {"kept", *WRONG, "open", "overtaken"}
 
@@ -95,7 +95,7 @@ async def test_the_rates_agree_with_the_log(lived: Lived) -> None:
         key: Counter(one.result for of, one in every if of == key) for key, _ in every
     }
     of_models = [one for _, one in every if one.by == "model"]
-    decisions = sum(one["decision"]["by"] not in ("application", "human", "timer") for one in lived.log)
+    decisions = sum(one["decision"]["by"] in ("model", "rule") for one in lived.log)
     results = Counter(one.result for one in of_models)
     wrong = sum(results[name] for name in WRONG)
     assert quality.overwrite_rate == pytest.approx(sum(one.carried_out for one in of_models) / decisions)

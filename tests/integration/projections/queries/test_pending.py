@@ -28,7 +28,7 @@ async def test_a_held_fact_has_old_and_new_the_excerpt_why_and_for_how_long(db: 
     known = commit("1", added("Is allergic to nuts.", category="health"))
     text = "Is not allergic to nuts."
     held = pending(text, fact_id_at(known), action="contradict", guard="high_risk", needs_human=True)
-    made = commit("2", with_decision(held, by="policy", verdict="CONTRADICT", model="m1"), at=day(1))
+    made = commit("2", with_decision(held, by="rule", verdict="CONTRADICT", model="m1"), at=day(1))
     await db.apply(known, made, commit("3", added("B."), pending("C.", fact_id_at(known)), scope=BOB, at=day(2)))
     (one,) = await product.pending(db.conn, MINE, day(5))
     assert (one.fact.text, one.fact.status, one.fact.excerpt) == (text, "pending_confirmation", text)
@@ -46,7 +46,7 @@ async def test_an_unresolved_fact_names_what_it_stands_beside_as_far_as_that_sta
     tea, coffee, milk = (fact_id_at(known, place) for place in range(3))
     beside = with_decision(
         added("Drinks nothing.", unresolved=True),
-        by="fallback",
+        by="rule",
         candidates=tuple(weighed_candidate(*one) for one in ((milk, 0.7), (tea, 0.8), (coffee, 0.75))),
         shown=(tea, coffee),
         reason="no verdict",

@@ -36,11 +36,13 @@ from mnemolog.schemas.scope import Scope
 from tests.support.builders.commits import (
     ALICE,
     BOB,
+    Draft,
     added,
     command_commit,
     commit,
     contradicted,
     day,
+    expired,
     fact_id_at,
     merged,
     pending,
@@ -247,6 +249,34 @@ async def test_what_was_taken_back_is_in_no_profile_and_in_no_context(
     assert "lithium" not in str(await lasting_facts(db.conn, [MINE], day(50)))
 
 
+MOVED_ON: dict[str, Callable[[UUID], Draft]] = {
+    "replaced": lambda old: replaced("Rather tea.", old),
+    "merged": lambda old: merged("Rather tea.", old),
+    "denied": lambda old: contradicted("Rather tea.", old),
+    "ended": lambda old: retracted(old, ended_at=day(1), text="Rather tea."),
+    "expired": lambda old: expired(old, ended_at=day(1), text="Rather tea."),
+}
+
+
+@pytest.mark.parametrize("time", ["at_once", "session_end"])
+@pytest.mark.parametrize("way", MOVED_ON)
+async def test_what_moved_on_is_the_old_of_the_change_that_ended_it_and_nothing_else(
+    db: ProjectedDatabase, way: str, time: ProfilePublishing
+) -> None:
+    first = commit("t1", added(TOLD, category="health"))
+    moved = commit("t2", MOVED_ON[way](fact_id_at(first)), at=day(1))
+    await db.apply(policy(publish_profile=time), first, moved, end_session(1, at=2))
+    for denied in (False, True):
+        if denied:
+            await db.apply(commit("t3", contradicted("Never.", fact_id_at(moved)), at=day(3)))
+        for known in (await published(db), await profile(db.conn, MINE, day(50))):
+            assert TOLD not in str([getattr(known, name) for name in Profile.__slots__ if name != "recent_changes"])
+            changes = [(one["text"], [old["text"] for old in one["old"]]) for one in known.recent_changes]
+            assert [one for one in changes if TOLD in str(one)] == ([] if denied else [("Rather tea.", [TOLD])])
+        lasting, listed = await lasting_facts(db.conn, [MINE], day(50)), await facts(db.conn, MINE, at=day(50))
+        assert TOLD not in str((lasting, listed, await search(db.conn, MINE, TOLD, None, SearchOptions(), at=day(50))))
+
+
 async def test_an_undone_merge_leaves_its_parts_in_a_published_profile(db: ProjectedDatabase) -> None:
     first = commit("t1", added(TOLD, category="health"))
     await db.apply(policy(publish_profile="session_end"), first, end_session(1, at=1), MERGED, end_session(2, at=2))
@@ -294,7 +324,11 @@ async def test_a_published_profile_has_what_was_seen_when_it_was_published_as_fa
         present = await profile(db.conn, MINE, at)
         if number % every == 0:
             expected = replace(present, updated_at=made.decided_at, published_at=made.decided_at)
-        assert without_sources(await published_profile(db.conn, MINE, at)) == still_true(expected, present)
+        shown = without_sources(await published_profile(db.conn, MINE, at))
+        assert replace(shown, recent_changes=[]) == replace(still_true(expected, present), recent_changes=[])
+        rows = await db.rows("SELECT fact_id FROM facts WHERE status IN ('archived', 'undone')")
+        denied = {str(fact_id) for (fact_id,) in rows}
+        assert denied.isdisjoint(one["fact_id"] for one in shown.recent_changes)
 
 
 def still_true(seen: Profile, present: Profile) -> Profile:

@@ -88,10 +88,10 @@ async def test_unresolved_and_stale_are_counted_and_scopes_are_kept_apart(db: Pr
     known = commit("0", added("Old."))
     doubtful = commit("1", added("Doubtful.", unresolved=True), replaced("New.", fact_id_at(known)), at=day(1))
     await db.apply(known, doubtful, commit("2", replaced("Too late.", fact_id_at(known)), at=day(2)))
-    for scope, counted, rate in ((ALICE, (1, 1, [1]), 0.0), (BOB, (0, 0, []), None)):
+    for scope, counted, rates in ((ALICE, (1, 1, [1]), (0.25, 0.0)), (BOB, (0, 0, []), (None, None))):
         found = await decision_quality(db.conn, ScopeFilter.of_scope(scope), day(0), day(20))
         assert (found.unresolved, found.stale, [row.overwrites for row in found.overwrites]) == counted
-        assert (found.overwrite_rate, found.wrong_overwrite_rate) == (rate, None)  # no model decided
+        assert (found.overwrite_rate, found.wrong_overwrite_rate) == rates  # a rule decided, and nobody took it back
 
 
 def feedback(number: int, shown: list[UUID], used: list[UUID], scope: Scope = ALICE, *, at: float = 1) -> Commit:

@@ -44,7 +44,7 @@ def ended(*turns: Turn) -> list[Commit]:
 
 
 def deleted(source_id: str, told: Commit, *, on: int) -> Commit:
-    return commit(source_id, with_decision(retracted(fact_id_at(told)), by="application"), at=day(on))
+    return commit(source_id, with_decision(retracted(fact_id_at(told)), by="person"), at=day(on))
 
 
 async def tell(db: ProjectedDatabase, *turns: Turn, first_offset: int = 0) -> None:

@@ -155,7 +155,7 @@ async def test_late_news_of_a_key_whose_newer_value_has_ended_is_history_at_once
     (late,) = (await resolver.resolve_turn(home("Rome"), at=day(4))).events
     assert isinstance(late, FactAdded)
     assert (late.ended_at, late.ended_by) == (day(5), fact_id_at(bonn))
-    assert (late.decision.by, late.decision.guard) == ("policy", "late_news")
+    assert (late.decision.by, late.decision.guard) == ("rule", "late_news")
     (question,) = resolver.chat_model.prompts[asked:]
     assert isinstance(question, TaskPrompt)
     assert isinstance(question.task, NumberedConflicts)

@@ -395,10 +395,10 @@ async def test_partitions_are_locked_in_one_order(db: ProjectedDatabase) -> None
 
 async def test_what_was_projected_is_counted(db: ProjectedDatabase) -> None:
     names: tuple[tuple[str, dict[str, str]], ...] = (
-        ("mnemolog_events_projected_total", {"event": "fact_replaced", "by": "threshold"}),
+        ("mnemolog_events_projected_total", {"event": "fact_replaced", "by": "rule"}),
         (
             "mnemolog_overwrites_total",
-            {"event": "fact_replaced", "by": "threshold", "model": "", "prompt_version": ""},
+            {"event": "fact_replaced", "by": "rule", "model": "", "prompt_version": ""},
         ),
         ("mnemolog_stale_decisions_total", {}),
         ("mnemolog_rejections_total", {"reason": "duplicate_source"}),

@@ -242,8 +242,8 @@ async def test_an_explanation_says_what_was_looked_at_again_and_why(talk: Talk) 
     merge = await talk.do("merge", "Annie", "Tom")
     fact_ids = {str(one.value): one.fact_id for one in await talk.client.facts(user_id="alice")}
     said = {
-        "Bern": 'its end was taken back, because of "Tom lives in Oslo", in command-2: a human split Tom Berg from Tom',
-        "Chur": 'it is unresolved beside "Tom lives in Bern", in command-4: a human merged Annie into Tom.',
+        "Bern": 'end was taken back, because of "Tom lives in Oslo", in command-2: a person split Tom Berg from Tom',
+        "Chur": 'it is unresolved beside "Tom lives in Bern", in command-4: a person merged Annie into Tom.',
     }
     for city, words in said.items():
         assert any(words in one for one in (await talk.client.explain(fact_ids[city])).words)

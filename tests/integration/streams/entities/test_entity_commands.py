@@ -113,7 +113,7 @@ async def test_what_cannot_be_done_is_refused_with_its_reason(talk: Talk) -> Non
 async def test_who_decided_what_is_counted_and_told_of_the_entity_and_of_its_facts(talk: Talk) -> None:
     def counted() -> list[float]:
         events = ("entities_merged", "entity_renamed", "entity_decision_undone")
-        labels = [{"event": event, "by": "human"} for event in events]
+        labels = [{"event": event, "by": "person"} for event in events]
         return [REGISTRY.get_sample_value("mnemolog_entity_changes_total", one) or 0 for one in labels]
 
     before = counted()
@@ -126,8 +126,8 @@ async def test_who_decided_what_is_counted_and_told_of_the_entity_and_of_its_fac
     assert [now - then for now, then in zip(counted(), before, strict=True)] == [1, 2, 1]
     found = (await talk.client.entities.get("Bello", user_id="alice")).history
     assert [(one.event, one.source_id, one.reason, one.undone) for one in found] == [
-        ("entities_merged", merge.source_id, "a human merged Rexi into Bello", True),
-        ("entity_decision_undone", undo.source_id, f"a human took back entities_merged of {merge.source_id}", False),
+        ("entities_merged", merge.source_id, "a person merged Rexi into Bello", True),
+        ("entity_decision_undone", undo.source_id, f"a person took back entities_merged of {merge.source_id}", False),
     ]
     explained = await talk.client.explain(fact_id_at(rex), user_id="alice")
     changes = [(one.event, one.undone) for entity in explained.entities for one in entity.changes]

@@ -53,13 +53,13 @@ TWO = {"Ana": 2, "my wife": 1}
 
 async def test_what_a_turn_says_to_be_one_waits_for_a_person(wife: Wife) -> None:
     _, waiting = await wife.introduce()
-    assert (waiting.merged_name, waiting.into_name, waiting.decided_by) == ("my wife", "Ana", "policy")
+    assert (waiting.merged_name, waiting.into_name, waiting.decided_by) == ("my wife", "Ana", "rule")
     assert waiting.reason == '"my wife Ana" was said of Ana, and my wife was known without a name'
     assert await wife.seen() == TWO
     marked = [one.name for one in await wife.client.entities.list(user_id="alice") if one.pending_merges]
     assert marked == ["Ana", "my wife"]
     history = (await wife.client.entities.get("Ana", user_id="alice")).history
-    assert [(one.event, one.decided_by) for one in history] == [("merge_proposed", "policy")]
+    assert [(one.event, one.decided_by) for one in history] == [("merge_proposed", "rule")]
     within, given = ScopeFilter(user_id="alice"), str(waiting.event_id)[:13]
     async with wife.people.pipeline.pool.connection() as connection:
         (found,) = await find_facts(connection, within, [given], merges=True)

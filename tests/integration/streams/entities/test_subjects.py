@@ -79,7 +79,7 @@ async def test_one_who_may_be_either_ends_what_is_known_of_neither(people: Named
     ((decided_by, guard),) = await people.rows(
         "SELECT decided_by, guard FROM memory.events WHERE text = 'Tom lives in Rome'"
     )
-    assert (decided_by, guard) == ("policy", "other_subject")
+    assert (decided_by, guard) == ("rule", "other_subject")
 
 
 @pytest.mark.parametrize(

@@ -88,17 +88,27 @@ async def test_equal_words_later_meet_what_is_active_by_then(resolver: ResolverH
     assert await resolver.active_texts() == [GLOBEX]
 
 
-@pytest.mark.parametrize(("command", "kind"), [(Delete, "fact_retracted"), (Expire, "fact_expired")])
-async def test_a_command_and_the_timer_close_it_too(
-    resolver: ResolverHarness, commands: CommandHarness, command: type[Delete | Expire], kind: str
+@pytest.mark.parametrize(
+    ("command", "expected", "status"),
+    [
+        pytest.param(Delete, ["fact_retracted", "pending_confirmed"], "active", id="deleted: nothing opposes it"),
+        pytest.param(Expire, ["fact_expired", "pending_rejected"], "archived", id="expired"),
+    ],
+)
+async def test_a_command_and_the_timer_settle_it_too(
+    resolver: ResolverHarness,
+    commands: CommandHarness,
+    command: type[Delete | Expire],
+    expected: list[str],
+    status: str,
 ) -> None:
     old, denial = job(ACME, valid_until=day(5)), job(GLOBEX, certainty="strong")
     await held(resolver, old, denial, TextVerdict("CONTRADICT", (ACME,)))
     ((acme,),) = await resolver.stored.rows("SELECT fact_id FROM facts WHERE status = 'active'")
     commit = await commands.execute("c1", command(fact_ids=(acme,)), at=day(6))
-    assert kinds(commit) == [kind, "pending_rejected"]
-    assert commit.events[1].decision.by == "policy"
-    assert (await resolver.statuses())[GLOBEX] == "archived"
+    assert kinds(commit) == expected
+    assert commit.events[1].decision.by == "rule"
+    assert (await resolver.statuses())[GLOBEX] == status
 
 
 async def test_a_repetition_of_what_the_target_became_rejects_the_challenge(resolver: ResolverHarness) -> None:

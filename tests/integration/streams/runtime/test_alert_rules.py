@@ -115,15 +115,14 @@ def test_the_overwrite_rate_is_of_models_and_of_statements(tmp_path: Path) -> No
     series = {
         ended % ("model", "m1"): "_x25 1x5",
         ended % ("timer", ""): "_x25 900x5",
-        ended % ("human", ""): "_x25 9x5",
-        decided % "threshold": "_x25 6x5",
+        ended % ("person", ""): "_x25 9x5",
+        decided % "rule": "_x25 6x5",
         decided % "model": "_x25 2x5",
         decided % "timer": "_x25 900x5",
-        decided % "human": "_x25 9x5",
-        decided % "application": "_x25 7x5",
+        decided % "person": "_x25 9x5",
     }
     check_value(tmp_path, series, over(OVERWRITE_RATE_SHOWN), {"{}": 1 / 8})
-    quiet = {decided % "threshold": "_x25 6x5"}
+    quiet = {decided % "rule": "_x25 6x5"}
     check_value(tmp_path, quiet, over(OVERWRITE_RATE_SHOWN), {"{}": 0})
 
 

@@ -85,7 +85,7 @@ async def test_a_turn_says_how_often_whom_and_how_long_to_ask(resolver_harness: 
     overrides = Overrides(reprompts=0, chat_model="finer", llm_timeout=3.0)
     commit = await resolver_harness.resolve_turn(BONN, at=day(2), overrides=overrides)
     (event,) = commit.events
-    assert event.decision.by == "fallback"
+    assert event.decision.by == "rule"
     assert event.decision.model == "finer"
     (prompt,) = resolver_harness.chat_model.prompts
     assert (prompt.model, prompt.timeout) == ("finer", 3.0)

@@ -65,7 +65,7 @@ def test_a_command_names_the_next_step_or_that_nothing_was_sent_or_changed(
     show_results([Result(turn_id="c1", order="delete")])
     next_step = f"its result: {program_name()} status c1 --wait"
     assert capsys.readouterr().out.splitlines() == ["command c1 (delete): pending", next_step]
-    set_policy = FactChange(fact_id=None, text=None, event="policy_set", reason="a human set the policy of the scope")
+    set_policy = FactChange(fact_id=None, text=None, event="policy_set", reason="a person set the policy of the scope")
     show_results([Result(turn_id="c1", status="done", order="set_policy", changes=(set_policy,))])
     assert capsys.readouterr().out.splitlines()[1:3] == ["no fact changed", "    policy_set"]
 
@@ -85,7 +85,7 @@ def test_changes_are_shown_in_the_order_of_time_and_an_undo_with_its_fact(shown:
     fact_id, old_id = uuid4(), uuid4()
 
     def change(event: str, text: str | None, days: int, **fields: Any) -> Change:
-        common = {"old": (), "reason": "told so", "decided_by": "human"} | fields
+        common = {"old": (), "reason": "told so", "decided_by": "person"} | fields
         return Change(at=AT + timedelta(days=days), event=event, fact_id=fact_id, text=text, **common)
 
     rome = ChangedFact(fact_id=old_id, text="Lives in Rome.")

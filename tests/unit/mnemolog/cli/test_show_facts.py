@@ -107,7 +107,7 @@ def test_entities_are_shown_as_the_next_command_names_them(
 def test_a_pending_merge_is_shown_with_what_settles_it(shown: Callable[..., str]) -> None:
     names: dict[str, Any] = {"merged_name": "my wife", "into_name": "Ana", "reason": "it was said"}
     waiting = PendingMerge(
-        event_id=TWIN, merged=ANA, into=TWIN, decided_by="policy", source_id="t1", since=AT, age=timedelta(days=2),
+        event_id=TWIN, merged=ANA, into=TWIN, decided_by="rule", source_id="t1", since=AT, age=timedelta(days=2),
         **names, **SCOPE,
     )  # fmt: skip
     text = shown(show_pending, [waiting])

@@ -165,14 +165,13 @@ def test_a_document_without_turn_id_is_refused() -> None:
 
 
 ALL_OVERRIDES = (
-    "overrides are duplicate (number from 0 to 1), raw_duplicate (number from 0 to 1), conflict (number from 0 to 1), "
+    "overrides are conversation_messages (whole number from 0 to 100), conversation_tokens (whole number from 0 to "
+    "20000), conversation_age (number from 0 to 3.16224e+07), known_entities (whole number from 0 to 100), "
+    "known_facts (whole number from 0 to 100), known_tokens (whole number from 0 to 20000), known_timeout (number from "
+    "0 to 60), duplicate (number from 0 to 1), raw_duplicate (number from 0 to 1), conflict (number from 0 to 1), "
     "near_duplicate (number from 0 to 1), ending (number from 0 to 1), chat_model (text of at most 200 characters), "
     "llm_timeout (number above 0 to 600), reprompts (whole number from 0 to 5), add_only (true or false), "
-    "confidence (standard or cautious), confirm_below (number from 0 to 1), min_importance (number from 0 to 1), "
-    "conversation_messages (whole number from 0 to 100), conversation_tokens (whole number from 0 to 20000), "
-    "conversation_age (number from 0 to 3.16224e+07), known_entities (whole number from 0 to 100), "
-    "known_facts (whole number from 0 to 100), "
-    "known_tokens (whole number from 0 to 20000), known_timeout (number from 0 to 60)"
+    "confidence (standard or cautious), confirm_below (number from 0 to 1), min_importance (number from 0 to 1)"
 )
 
 

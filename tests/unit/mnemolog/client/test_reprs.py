@@ -45,7 +45,7 @@ def test_what_is_undecided_is_short() -> None:
     waits["event_id"] = ID
     held = PendingFact(
         fact=a_fact("Alice lives in Ulm.", "pending_confirmation"), challenged=(known,), beside=(), action="replace",
-        ended_at=AT, guard="high_risk", verdict="REPLACE", decided_by="policy", needs_human=True, **waits,
+        ended_at=AT, guard="high_risk", verdict="REPLACE", decided_by="rule", needs_human=True, **waits,
     )  # fmt: skip
     assert repr(known) == f"ConflictingFact(text='Alice lives in Bern.', status='active', fact_id='{ID}')"
     assert repr(held) == (
@@ -101,7 +101,7 @@ def test_a_profile_is_its_sections() -> None:
 def test_a_history_and_a_diff_are_lines() -> None:
     event = FactEvent(
         event_id=ID, event="fact_added", fact_id=ID, targets=[], source_id="t1", occurred_at=AT, decided_at=AT,
-        decided_by="threshold", reason="nothing like it was known", model=None, prompt_version=None, guard=None,
+        decided_by="rule", reason="nothing like it was known", model=None, prompt_version=None, guard=None,
         stale=False, undone=False, candidates=[], moved_ends=[],
     )  # fmt: skip
     assert str(History(versions=[a_fact()], events=[event], relations=[])).splitlines() == [

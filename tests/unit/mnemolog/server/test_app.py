@@ -1,5 +1,6 @@
 """The application without servers: no route without a right, without keys local programs alone, advice in problems."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
@@ -15,8 +16,10 @@ from mnemolog.client.inputs import CommandArgs, ScopeArgs, TurnArgs
 from mnemolog.client.search import SearchArgs
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.server import bodies, serve
+from mnemolog.server.access import EVERYBODY, NotAuthenticatedError, Principal
 from mnemolog.server.app import PUBLIC, build_app
 from mnemolog.server.gate import Authorise, Gate, RateLimit, TooManyRequestsError
+from mnemolog.server.operations import Pipe
 from mnemolog.server.problems import STATUSES, status_of
 from mnemolog.settings import Settings, load_settings
 from tests.support.harnesses.offline_client import OfflineClient
@@ -41,7 +44,7 @@ def calls(dependant: Dependant) -> Iterator[Any]:
 def test_every_route_asks_for_a_right() -> None:
     app, _ = local_app()
     walked = {one.path or "": one.original_route for one in iter_route_contexts(app.routes)}
-    assert {type(route) for route in walked.values()} == {APIRoute}
+    assert all(isinstance(route, APIRoute) for route in walked.values())
     rights = {
         path: [call for call in calls(route.dependant) if isinstance(call, Authorise)]
         for path, route in walked.items()
@@ -73,6 +76,59 @@ async def test_without_keys_no_web_page_of_others_gets_in(headers: Mapping[str, 
         assert answer.json()["turn_id"] == "t1"
     else:
         assert "programs of this machine alone" in answer.json()["detail"]
+
+
+class KnownText:
+    """Knows whose one text is."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    async def principal(self, text: str) -> Principal:
+        if text != self._text:
+            raise NotAuthenticatedError("unknown")
+        return Principal(name="key:1", tenant="acme", rights=frozenset({"publish"}), users=EVERYBODY)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "headers", "detail"),
+    [
+        ("keys", {"Authorization": "Bearer mnl_1"}, ""),
+        ("keys", {"Authorization": "bearer  mnl_1"}, ""),
+        ("keys", {"X-API-Key": "mnl_1"}, ""),
+        ("keys tokens", {"X-API-Key": "mnl_1"}, ""),
+        ("keys tokens", {"Authorization": "Bearer ey.1"}, ""),
+        ("tokens", {"Authorization": "Bearer ey.1"}, ""),
+        ("keys", {}, "has no key"),
+        ("keys", {"Authorization": "Bearer mnl_2"}, "unknown"),
+        ("keys", {"Authorization": "Basic mnl_1"}, "has no key"),
+        ("keys", {"Authorization": "mnl_1"}, "has no key"),
+        ("keys", {"Authorization": "Bearer ey.1"}, "takes no tokens"),
+        ("tokens", {"Authorization": "Bearer mnl_1"}, "takes no keys"),
+        ("tokens", {"X-API-Key": ""}, "has no key"),
+    ],
+)
+async def test_a_request_has_a_key_or_a_token_that_is_known(
+    kinds: str, headers: Mapping[str, str], detail: str
+) -> None:
+    client = OfflineClient()
+    keys = KnownText("mnl_1") if "keys" in kinds else None
+    tokens = KnownText("ey.1") if "tokens" in kinds else None
+    app = build_app(client, Gate(client, tenant="default", keys=keys, tokens=tokens), max_body=2000)
+    async with browser(app, **headers) as http:
+        answer = await http.post("/v1/turns", json={"messages": "Hi.", "user_id": "alice"})
+    assert (answer.status_code, len(client.producer.records)) == ((401, 0) if detail else (202, 1))
+    assert detail in answer.json().get("detail", "")
+
+
+async def test_a_thread_that_writes_an_export_ends_where_nobody_reads_on() -> None:
+    pipe = Pipe()
+    loop = asyncio.get_running_loop()
+    written = loop.run_in_executor(None, lambda: [pipe.write(b"x") for _ in range(100)])
+    assert await pipe.read_batch() == b"x"
+    pipe.abandon()
+    with pytest.raises(BrokenPipeError):
+        await written
 
 
 async def test_a_problem_says_what_to_do_and_has_the_id_of_the_request() -> None:

@@ -173,10 +173,10 @@ def test_money_is_told_by_stage_and_in_all_or_that_it_is_unknown() -> None:
 def test_what_a_model_weighed_counts_as_a_conflict_even_where_a_guard_held_it() -> None:
     made = commit(
         "1",
-        with_decision(added("A."), by="threshold"),
+        with_decision(added("A."), by="rule"),
         with_decision(replaced("B.", A), by="model", verdict="REPLACE"),
-        with_decision(pending("C.", B), by="policy", verdict="CONTRADICT", guard="high_confidence"),
-        with_decision(added("D.", unresolved=True), by="fallback"),
+        with_decision(pending("C.", B), by="rule", verdict="CONTRADICT", guard="high_confidence"),
+        with_decision(added("D.", unresolved=True), by="rule", shown=(A,)),
     )
     assert write_result(made).conflicts == 3
 
@@ -210,7 +210,7 @@ def traced() -> tuple[Any, dict[UUID, str]]:
     thresholds = Thresholds(embedding_model="e1", duplicate=0.9, raw_duplicate=0.9, conflict=0.6, near_duplicate=0.9)
     event = with_decision(
         pending("Lives in Rome.", A, action="replace"),
-        by="policy",
+        by="rule",
         verdict="REPLACE",
         guard="high_risk",
         model="m1",
@@ -227,7 +227,7 @@ def test_the_trace_tells_what_was_retrieved_decided_reprompted_and_left_out() ->
     trace = write_result(made, texts).trace
     assert trace is not None
     first, second = trace.decisions
-    assert (first.event, first.by, first.verdict, first.guard) == ("fact_pending", "policy", "REPLACE", "high_risk")
+    assert (first.event, first.by, first.verdict, first.guard) == ("fact_pending", "rule", "REPLACE", "high_risk")
     assert (first.statement, first.model, first.prompt_version) == ("Lives in Rome.", "m1", "resolve-2")
     assert [(one.fact_id, one.similarity, one.text) for one in first.retrieved] == [(A, 0.8, "Lives in Bern.")]
     assert [(one.text, one.confidence) for one in first.before] == [("Lives in Bern.", 0.9)]

@@ -11,7 +11,7 @@ from tests.support.builders.entity_events import name_alias
 
 EVA, EVE, MIA = UUID(int=1), UUID(int=2), UUID(int=3)
 """Eve was split from Eva."""
-COMMON = {"ordinal": 0, "decision": Decision(by="human", reason="a human said so")}
+COMMON = {"ordinal": 0, "decision": Decision(by="person", reason="a human said so")}
 SPLIT = EntitySplit.model_validate(
     {**COMMON, "event_id": UUID(int=8), "entity_id": EVA, "new_id": EVE, "name": "Eve", "type": "person"}
     | {"names": (name_alias("Eve"),)}

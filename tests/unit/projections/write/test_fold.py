@@ -425,14 +425,14 @@ def test_a_second_statement_lets_the_pending_do_what_it_was_held_back_from(
 
 
 def test_a_human_makes_it_as_sure_as_what_is_said_explicitly(harness: FoldHarness, pending_fact: UUID) -> None:
-    harness.commit("c1", with_decision(pending_confirmed(pending_fact, BERN), by="human"), at=day(3))
+    harness.commit("c1", with_decision(pending_confirmed(pending_fact, BERN), by="person"), at=day(3))
     assert (harness.state_of(pending_fact).confidence, harness.state_of(pending_fact).mention_count) == (0.95, 1)
 
 
 SETTLED: Final[dict[str, tuple[Draft, str, str]]] = {
     "deleted": (retracted(NEW), "retracted", "deleted"),
     "rejected": (pending_rejected(NEW), "archived", "rejected"),
-    "closed by a policy": (with_decision(pending_rejected(NEW), by="policy"), "archived", "overtaken"),
+    "closed by a rule": (with_decision(pending_rejected(NEW, overtaken=True), by="rule"), "archived", "overtaken"),
     "merged": (merged("Basel.", NEW), "superseded", "overtaken"),
     "replaced": (replaced("Basel.", NEW), "superseded", "overtaken"),
     "contradicted": (contradicted("Basel.", NEW), "archived", "overtaken"),
@@ -457,12 +457,14 @@ def test_a_pending_fact_that_is_no_more_ends_nothing(harness: FoldHarness, pendi
     assert reasons(harness) == ["stale_target"]
 
 
-@pytest.mark.parametrize(("by", "confidence"), [("model", 0.85), ("rule", 0.85), ("hash", 0.8), ("threshold", 0.8)])
+@pytest.mark.parametrize(
+    ("by", "verdict", "confidence"), [("model", "KEEP", 0.85), ("rule", "KEEP", 0.85), ("rule", None, 0.8)]
+)
 def test_a_statement_of_the_old_fact_rejects_the_pending_and_confirms_the_old_in_other_words(
-    harness: FoldHarness, pending_fact: UUID, by: str, confidence: float
+    harness: FoldHarness, pending_fact: UUID, by: str, verdict: str | None, confidence: float
 ) -> None:
     rejected = pending_rejected(pending_fact, confirmed=BERN, text="Bern it is.")
-    harness.commit("t3", with_decision(rejected, by=by), at=day(3))
+    harness.commit("t3", with_decision(rejected, by=by, verdict=verdict), at=day(3))
     assert (harness.state_of(pending_fact).status, harness.state_of(pending_fact).believed_from) == ("archived", None)
     assert harness.state_of(BERN) == expected_state(
         confidence=pytest.approx(confidence), mention_count=2, last_confirmed_at=day(3), state_since=THIRD_DECIDED_AT
@@ -479,7 +481,7 @@ def test_a_command_that_rejects_confirms_nothing(harness: FoldHarness, pending_f
 def test_what_is_to_end_later_can_be_rejected_before(harness: FoldHarness, pending_fact: UUID) -> None:
     harness.commit("t3", replaced("It will be Basel.", pending_fact, ended_at=day(30)), at=day(3))
     assert harness.settlements == []
-    harness.commit("c1", with_decision(pending_rejected(pending_fact), by="human"), at=day(4))
+    harness.commit("c1", with_decision(pending_rejected(pending_fact), by="person"), at=day(4))
     assert harness.settlements == [(pending_fact, "rejected")]
 
 

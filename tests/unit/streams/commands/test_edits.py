@@ -69,7 +69,7 @@ def test_an_update_keeps_all_that_it_does_not_change() -> None:
     assert (event.ended_at, event.fact.true_from, event.fact.confidence) == (day(5), day(5), 0.8)
     assert (event.fact.fact_id, event.event_id) == (fact_id(ALICE.owner, "c1", 0), event_id(ALICE.owner, "c1", 0))
     assert event.fact.vector == words[0].vector
-    assert event.decision.reason == "an application updated it"
+    assert event.decision.reason == "a person updated it"
 
 
 @pytest.mark.parametrize("kind", ["update", "correct"])
@@ -194,7 +194,7 @@ def test_what_cannot_be_edited_refuses_the_whole_command(old: StoredFact | None,
     (event,) = edits.correct(CONTEXT, correction, facts, words[1:])
     assert isinstance(event, FactCorrected)
     assert (event.fact.authority, event.fact.confidence, event.fact.true_from) == ("human", 1.0, old.true_from)
-    assert (event.decision.by, event.decision.reason) == ("human", "a human corrected it")
+    assert (event.decision.by, event.decision.reason) == ("person", "a person corrected it")
 
 
 def test_a_correction_of_what_has_ended_is_true_from_then_on() -> None:

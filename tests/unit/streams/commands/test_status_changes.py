@@ -88,7 +88,7 @@ def test_a_confirmed_fact_ends_what_is_still_open_of_what_it_challenged() -> Non
     assert isinstance(pending, PendingConfirmed)
     assert (pending.targets, pending.action, pending.ended_at) == ((one.fact_id,), "replace", day(2))
     assert active.event == "fact_confirmed"
-    assert {pending.decision.by, active.decision.by} == {"human"}
+    assert {pending.decision.by, active.decision.by} == {"person"}
 
 
 def test_only_what_waits_can_be_rejected() -> None:

@@ -1,5 +1,6 @@
 """What a reply may take from the conversation: an answer states what it answers, and nothing else counts."""
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -149,3 +150,12 @@ def test_a_fact_says_no_more_certainty_and_of_nobody_else(said: str, honest: str
 def test_what_stands_beside_a_wish_is_stated(said: str, text: str) -> None:
     task = extraction(user(said), speaker="Alice", scope=Scope(user_id="u"))  # a letter of other words too
     assert Evidence(task).support(text, said)[1] == []
+
+
+@pytest.mark.parametrize("sign", ["«", "'a ", "w ", "漢字ない", "मैं"])
+def test_a_long_message_is_read_in_proportion_to_its_length(sign: str) -> None:
+    """Of 20 000 characters; what takes the square of it takes minutes."""
+    said = (sign * 20_000)[:20_000]
+    began = process_time()
+    Evidence(extraction(user(said), speaker="Alice")).support("Alice lives in Rome.", said[:1900])
+    assert process_time() - began < 5

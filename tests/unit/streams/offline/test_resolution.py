@@ -58,6 +58,7 @@ VERDICTS = {
         ("My girlfriend is called Olga.", "Olga and I broke up on Friday."),
         ("My girlfriend is called Olga.", "Olga broke up with me."),
         ("My girlfriend is called Olga.", "We broke up."),
+        ("My girlfriend is called Olga.", "We are not together any more."),
         ("My partner is called Sam.", "My partner Sam and I have split up."),
         ("My wife is called Ines.", "We got divorced."),
         ("My husband is called Ivo.", "I divorced my husband."),

@@ -104,8 +104,21 @@ NO_SLOT = [
     *("I'm working at Starbucks today", "I'm vegan on Mondays", "I'm not just vegan"),
     *("I work for Tom", "Call me Bob", "My employer is German", "Netflix is my boyfriend"),
     *("Update: I moved to Oslo.", "I live in Bern; my name is Ana", "I have lived in Rome", "I have been vegan"),
-    *("I live in Rome for the week", "I live in Rome in June", "I live in Oslo this month", "I live in Fairhaven"),
-    *("I work at SAP as a guest", "I live in Oslo where I am bored", "I'm vegan \U0001f602", "I'm vegan..."),
+    *(
+        "I live in Rome for the week",
+        "I live in Rome in June",
+        "I live in Rome in Winter",
+        "I moved to Rome with my thoughts",
+        "I live in Oslo this month",
+        "I live in Fairhaven",
+    ),
+    *(
+        "I work at SAP as a guest",
+        "I live in Oslo as a tourist",
+        "I live in Oslo where I am bored",
+        "I'm vegan \U0001f602",
+        "I'm vegan...",
+    ),
     *("I live in Oslo (not).", "She said I live in Oslo", "No, my sister lives in Rome, I live in Milan."),
     *("Nobody is my sister", "This is my brother", "Tom is my brother in law"),
 ]
@@ -167,6 +180,7 @@ FILLS_NOTHING = [
         "I live in Madrid. What tense is that?",
         "Rephrase.\nI am vegan.",
     ),
+    *("I live in Oslo. I have a dog. Who am I?", "I live in Oslo. Can you guess what I mean?"),
     *("Which is better? I live in Rome. I'm living in Rome.", "I'm vegan. Which word would sound nicer?"),
     *(
         "I live in Rome. Could you say that in Dutch?",
@@ -192,7 +206,9 @@ def test_a_message_that_is_not_plain_as_a_whole_fills_and_ends_nothing(text: str
     assert {fact.certainty for fact in stated} <= {"weak"}
 
 
-@pytest.mark.parametrize("before", ["Translate what I write next.", "Pretend that you are my doctor."])
+@pytest.mark.parametrize(
+    "before", ["Translate what I write next.", "Pretend that you are my doctor.", "Let's practise an interview."]
+)
 def test_what_a_user_says_after_a_request_for_work_on_words_fills_nothing(before: str) -> None:
     earlier = EarlierMessage(turn_id="t0", role="user", content=before, at=MONDAY)
     facts, _ = read_turn(turn(user("I'm allergic to nuts."), speaker="Alice"), (earlier,))

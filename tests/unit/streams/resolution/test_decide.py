@@ -142,7 +142,7 @@ def test_what_is_known_is_confirmed_or_skipped() -> None:
     assert of_value.target == munich.fact_id
     assert kept.statement is not None
     assert kept.statement.text == "Mira lives in Munich."
-    (skipped,) = decide([Duplicate(matched_fact(old), old, "threshold")], (), decision_context())
+    (skipped,) = decide([Duplicate(matched_fact(old), old)], (), decision_context())
     assert isinstance(skipped, FactSkipped)
     assert skipped.target == old.fact_id
 
@@ -153,7 +153,7 @@ def test_what_is_said_of_one_neither_repeats_nor_ends_a_fact_about_another(verdi
     event = decide_one(matched_fact(of_another), llm_decision(verdict, of_another))
     assert isinstance(event, FactAdded)
     assert event.affected_ids == ()
-    assert (event.decision.by, event.decision.guard) == ("policy", "other_subject")
+    assert (event.decision.by, event.decision.guard) == ("rule", "other_subject")
 
 
 @pytest.mark.parametrize("relation", ["other", "twin"])
@@ -206,7 +206,7 @@ def test_a_merged_fact_has_what_its_parent_has(
 def test_words_of_what_the_turn_has_merged_repeat_the_merged_fact(found: type) -> None:
     known = known_fact()
     again = matched_fact(known, text=known.text)
-    second = Duplicate(again, known, "hash") if found is Duplicate else Conflict(again, (known,))
+    second = Duplicate(again, known) if found is Duplicate else Conflict(again, (known,))
     first = Conflict(matched_fact(known), (known,))
     decisions = {0: llm_decision("MERGE", known), 1: llm_decision("KEEP", known)}
     merged, skipped = decide([first, second], judged(decisions), decision_context())
@@ -243,7 +243,7 @@ def test_a_guess_against_a_certain_fact_waits_and_tells_why() -> None:
 def test_without_a_valid_verdict_the_fact_is_added_and_marked(decisions: dict[int, NoDecision]) -> None:
     (event,) = decide([Conflict(matched_fact(known_fact()), (known_fact(),))], judged(decisions), decision_context())
     assert isinstance(event, FactAdded)
-    assert (event.unresolved, event.decision.by) == (True, "fallback")
+    assert (event.unresolved, event.decision.by) == (True, "rule")
 
 
 @pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT", "EXPIRE", "CONTRADICT"])
@@ -254,7 +254,7 @@ def test_late_news_becomes_history(verdict: Verdict) -> None:
     )
     assert isinstance(event, FactAdded)
     assert (event.ended_at, event.ended_by) == (NEXT_YEAR, old.fact_id)
-    assert (event.decision.by, event.decision.verdict, event.decision.guard) == ("policy", verdict, "late_news")
+    assert (event.decision.by, event.decision.verdict, event.decision.guard) == ("rule", verdict, "late_news")
     assert [old.fact_id for old in event.decision.before] == [old.fact_id]
 
 
@@ -277,7 +277,7 @@ def test_a_guarded_verdict_waits_with_all_that_it_would_do(verdict: Verdict) -> 
     assert event.ended_at == (TODAY if verdict in ("REPLACE", "RETRACT", "EXPIRE") else None)
     assert event.fact.vector == (MERGED_VECTOR if verdict == "MERGE" else matched_fact().vector)
     decision = event.decision
-    assert (decision.by, decision.verdict, decision.guard) == ("policy", verdict, "human_word")
+    assert (decision.by, decision.verdict, decision.guard) == ("rule", verdict, "human_word")
     assert "because; held back: the known fact is a human's word or immutable" in decision.reason
     assert [old.text for old in decision.before] == [old.text, other.text]
 
@@ -311,12 +311,12 @@ def two(first: Verdict | None, second: Verdict, *, text: str = "two", **fields: 
 def test_a_repetition_of_what_this_turn_has_ended_is_kept_as_a_fact_of_its_own() -> None:
     berlin = known_fact()
     moved = Conflict(matched_fact(berlin), (berlin,))
-    repeated = Duplicate(matched_fact(berlin, text=berlin.text), berlin, "hash")
+    repeated = Duplicate(matched_fact(berlin, text=berlin.text), berlin)
     first, second = decide([moved, repeated], judged({0: llm_decision("REPLACE", berlin)}), decision_context())
     assert isinstance(first, FactReplaced)
     assert isinstance(second, FactAdded)
     assert second.fact.text == berlin.text
-    assert second.decision.by == "hash"
+    assert second.decision.by == "rule"
     assert not second.unresolved
 
 
@@ -329,7 +329,7 @@ def test_what_this_turn_has_ended_is_unresolved_beside_what_ended_it(
     hooli = known_fact(1.0, "Mira works at Hooli.", key=key, value="Hooli", status=status)
     acme = known_fact(0.9, "Mira works at Acme.", key=key, fact_id=provisional_fact_id(OWNER, SOURCE, 0))
     ending = Conflict(matched_fact(hooli, text=acme.text, key=key), (hooli,))
-    again = Duplicate(matched_fact(hooli, acme, text=hooli.text, key=key, value="Hooli"), hooli, "hash")
+    again = Duplicate(matched_fact(hooli, acme, text=hooli.text, key=key, value="Hooli"), hooli)
     ended, added = decide([ending, again], judged({0: llm_decision(verdict, hooli)}), decision_context())
     assert isinstance(added, FactAdded)
     assert ended.new_fact is not None
@@ -339,7 +339,7 @@ def test_what_this_turn_has_ended_is_unresolved_beside_what_ended_it(
 def test_what_this_turn_has_rejected_is_unresolved_beside_what_it_would_have_ended() -> None:
     hooli = known_fact(1.0, "Mira works at Hooli.", status="pending_confirmation", key="employer")
     bosch = known_fact(1.0, "Mira works at Bosch.", key="employer", challenged_by=(hooli.fact_id,))
-    said = [Duplicate(matched_fact(bosch, hooli, text=one.text, key="employer"), one, "hash") for one in (bosch, hooli)]
+    said = [Duplicate(matched_fact(bosch, hooli, text=one.text, key="employer"), one) for one in (bosch, hooli)]
     case = PendingOverwrite(fact_id=hooli.fact_id, targets=(bosch.fact_id,))
     rejected, added = decide(said, [], decision_context(case))
     assert isinstance(rejected, PendingRejected)

@@ -106,7 +106,7 @@ def test_an_obsolete_fact_is_history_whatever_is_near_it() -> None:
     (event,) = decide([Obsolete(matched_fact(rome, **HOME), (oslo,))], (), decision_context())
     assert isinstance(event, FactAdded)
     assert (event.ended_at, event.ended_by) == (oslo.true_from, oslo.fact_id)
-    assert (event.decision.by, event.decision.guard, event.decision.model) == ("policy", "late_news", None)
+    assert (event.decision.by, event.decision.guard, event.decision.model) == ("rule", "late_news", None)
     assert [seen.fact_id for seen in event.decision.candidates] == [rome.fact_id]
 
 
@@ -127,9 +127,9 @@ def test_nothing_joins_a_fact_across_the_time_of_another(verdict: Verdict) -> No
     rome = known_fact(true_from=NEXT_YEAR)
     gap = decision_context(version_starts={rome.fact_id: (LAST_YEAR, TODAY + DAY, NEXT_YEAR)})
     event = decide_one(matched_fact(rome), llm_decision(verdict, rome), gap)
-    assert (event.decision.by, event.decision.guard, event.decision.verdict) == ("policy", "late_news", verdict)
+    assert (event.decision.by, event.decision.guard, event.decision.verdict) == ("rule", "late_news", verdict)
     assert [before.fact_id for before in event.decision.before] == [rome.fact_id]
-    (repeated,) = decide([Duplicate(matched_fact(rome, text=rome.text), rome, "hash")], (), gap)
+    (repeated,) = decide([Duplicate(matched_fact(rome, text=rome.text), rome)], (), gap)
     for added in (event, repeated):
         assert isinstance(added, FactAdded)
         assert (added.ended_at, added.ended_by) == (TODAY + DAY, rome.fact_id)
@@ -141,7 +141,7 @@ def test_without_a_gap_it_is_said_again(chain: tuple[datetime, ...]) -> None:
     context = decision_context(version_starts={rome.fact_id: chain})
     assert isinstance(decide_one(matched_fact(rome), llm_decision("KEEP", rome), context), FactConfirmed)
     assert isinstance(decide_one(matched_fact(rome), llm_decision("MERGE", rome), context), FactsMerged)
-    (event,) = decide([Duplicate(matched_fact(rome), rome, "threshold")], (), context)
+    (event,) = decide([Duplicate(matched_fact(rome), rome)], (), context)
     assert isinstance(event, FactSkipped)
 
 

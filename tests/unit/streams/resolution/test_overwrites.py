@@ -57,7 +57,7 @@ def held(**fields: Any) -> PendingOverwrite:
 
 
 def repeat_events(candidate: Any, *cases: PendingOverwrite, **fields: Any) -> tuple[Any, ...]:
-    duplicate: Classification = Duplicate(matched_fact(candidate, text=candidate.text), candidate, "hash")
+    duplicate: Classification = Duplicate(matched_fact(candidate, text=candidate.text), candidate)
     return decide([duplicate], (), decision_context(*cases, **fields))
 
 
@@ -95,7 +95,7 @@ def test_an_earlier_word_does_not_confirm_what_was_held_back_later() -> None:
 def test_a_speculation_confirms_nothing_that_is_held(speaker: str) -> None:
     """The words again, or in other words; a plain statement does."""
     context, perhaps = decision_context(OVERWRITE, speaker=speaker), {"certainty": "speculation"}
-    duplicate = Duplicate(matched_fact(MUNICH, text=MUNICH.text, **perhaps), MUNICH, "hash")
+    duplicate = Duplicate(matched_fact(MUNICH, text=MUNICH.text, **perhaps), MUNICH)
     assert [event.event for event in decide([duplicate], (), context)] == ["fact_skipped"]
     for fields, kind in ((perhaps, FactConfirmed), ({"certainty": "weak"}, PendingConfirmed)):
         said = matched_fact(MUNICH, text="Mira may be in Munich.", **fields)

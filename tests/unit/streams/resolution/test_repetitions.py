@@ -7,7 +7,17 @@ from uuid import uuid4
 
 import pytest
 
-from mnemolog.schemas.events import FactAdded, FactExtended, FactSkipped, FactsMerged, MemoryEvent, PendingRejected
+from mnemolog.schemas.events import (
+    ConflictResolved,
+    FactAdded,
+    FactConfirmed,
+    FactExtended,
+    FactSkipped,
+    FactsMerged,
+    FactsRelated,
+    MemoryEvent,
+    PendingRejected,
+)
 from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.ids import fact_id
 from mnemolog.schemas.policy import EffectivePolicy
@@ -24,6 +34,7 @@ from tests.support.builders.decisions import (
     decide_one,
     decision_context,
     judged,
+    judgement,
     known_fact,
     llm_decision,
     matched_fact,
@@ -73,7 +84,7 @@ def test_words_that_name_another_time_tell_another_event(
     assert again(known_fact(1.0, text, **known), text=text, **said) is kind
 
 
-@pytest.mark.parametrize("hint", ["retract", "update"])
+@pytest.mark.parametrize("hint", ["retract", "update", "new"])
 @pytest.mark.parametrize(
     ("other", "kind"),
     [
@@ -87,11 +98,47 @@ def test_words_that_name_another_time_tell_another_event(
 )
 def test_an_end_that_is_told_again_may_end_what_has_begun_since(hint: str, other: dict[str, Any], kind: type) -> None:
     end = known_fact(1.0, LEFT, action_hint=hint, said_at=LAST_YEAR)
-    began = known_fact(**{"similarity": 0.6, "text": "Mira works at Acme.", **other})
+    began = known_fact(**{"similarity": 0.7, "text": "Mira works at Acme.", **other})
     matched = matched_fact(end, began, text=LEFT, action_hint=hint)
     found = classify(matched, turn_rules())
     assert type(found) is kind
     assert not isinstance(found, Conflict) or found.candidates == (began,), "and not the end of what was before"
+
+
+@pytest.mark.parametrize(
+    ("end", "beginning"),
+    [
+        ("I sold my car.", "I bought a car."),
+        ("My dog died.", "I have a dog called Max."),
+        ("I'm no longer on a diet.", "I'm on a diet."),
+        ("We cancelled the gym.", "We joined the gym."),
+        ("Ich habe mein Auto verkauft.", "Ich habe ein Auto gekauft."),
+    ],
+)
+def test_an_end_by_its_words_alone_is_told_anew_once_something_began(end: str, beginning: str) -> None:
+    known, other = known_fact(1.0, end), known_fact(0.7, beginning, true_from=TODAY - DAY)
+    assert again(known, other, text=end) is Conflict
+    assert again(known, text=end) is Duplicate
+    assert again(other, known.model_copy(update={"said_at": TODAY}), text=beginning) is Duplicate
+
+
+def test_a_model_and_one_that_is_asked_again_repeat_by_the_rule_of_equal_words() -> None:
+    known, since = known_fact(0.9, "Mira sold the car."), known_fact(0.7, "Mira has a car.", true_from=TODAY - DAY)
+    for others, kind in (((), FactConfirmed), ((since,), FactsRelated)):
+        said = matched_fact(known, *others, text="Mira sold her car.")
+        assert isinstance(decide_one(said, llm_decision("KEEP", known)), kind)
+        unresolved = known_fact(text="Mira sold her car.", unresolved=True)
+        asked = judgement(
+            llm_decision("KEEP", known),
+            place=None,
+            fact=said.fact,
+            candidates=(known, *others),
+            known=unresolved,
+            known_as="unresolved",
+        )
+        (settled,) = decide([], [asked], decision_context())
+        assert isinstance(settled, ConflictResolved)
+        assert settled.action == ("keep_both" if others else "keep_old")
 
 
 DIET: dict[str, Any] = {"key": "diet", "value": "vegan", "subject": "Mira"}
@@ -148,7 +195,7 @@ def repeated(
 ) -> MemoryEvent:
     """The event of a statement in the words of a known fact, as a duplicate or as what a model calls the same."""
     matched = matched_fact(known, text=known.text, **fields)
-    found = Duplicate(matched, known, "hash") if by == "hash" else Conflict(matched, (known,))
+    found = Duplicate(matched, known) if by == "hash" else Conflict(matched, (known,))
     decisions = {} if by == "hash" else {0: llm_decision("KEEP", known)}
     (event,) = decide([found], judged(decisions), decision_context(authority=authority, metadata=metadata or {}))
     return event
@@ -214,7 +261,7 @@ PLAN: dict[str, Any] = {"true_from": TODAY + DAY, "event_time": TODAY + DAY, "sa
         pytest.param({"text": "Mira likes turkey."}, "Mira likes turkey!", {}, False, id="signs"),
         pytest.param({"text": "Mira lives in bonn.", **HOME}, "Mira lives in Bonn.", HOME, False, id="one value"),
         pytest.param(PLAN, "Mira moves there.", {"event_time": NEXT_YEAR}, True, id="a plan is postponed"),
-        pytest.param(PLAN, "Mira moves there.", {"event_time": TODAY}, False, id="a plan is brought forward"),
+        pytest.param(PLAN, "Mira moves there.", {"event_time": TODAY}, True, id="another day than that of a plan"),
     ],
 )
 def test_a_model_calls_nothing_the_same_that_is_not(
@@ -230,7 +277,7 @@ def test_a_human_word_that_confirms_a_pending_fact_vouches_for_it() -> None:
     held = PendingOverwrite(fact_id=pending.fact_id, targets=(target.fact_id,))
     stated = matched_fact(pending, target, text=pending.text)
     context = decision_context(held, authority="human")
-    confirmed, merged = decide([Duplicate(stated, pending, "hash")], [], context)
+    confirmed, merged = decide([Duplicate(stated, pending)], [], context)
     assert (confirmed.event, confirmed.ended_ids) == ("pending_confirmed", (target.fact_id,))
     assert isinstance(merged, FactsMerged)
     assert (merged.targets, merged.fact.authority, merged.ordinal) == ((pending.fact_id,), "human", 1)
@@ -277,7 +324,7 @@ def test_a_key_that_has_another_value_is_decided_on() -> None:
 def test_a_repetition_that_says_more_rejects_pending_overwrites_too() -> None:
     held = PendingOverwrite(fact_id=uuid4(), targets=())
     known = known_fact(challenged_by=(held.fact_id,))
-    found = Duplicate(matched_fact(known, text=known.text), known, "hash")
+    found = Duplicate(matched_fact(known, text=known.text), known)
     rejected, merged = decide([found], (), decision_context(held, authority="human"))
     assert isinstance(rejected, PendingRejected)
     assert (rejected.target, rejected.confirmed, rejected.statement) == (held.fact_id, None, None)
