@@ -40,6 +40,8 @@ WAIT_SECONDS: Final = 5.0
 language model may take a minute, and nobody waits that long for a tool."""
 MAX_WAIT_SECONDS: Final = 30.0
 """The least that clients of the protocol wait for a tool is 60 seconds."""
+MAX_LISTED: Final = 100
+"""Memories of a past moment that are listed: some 5000 tokens."""
 INSTRUCTIONS: Final = (
     "Long-term memory about the user. Call add_memory when the user tells something that stays true, search_memories "
     "when they ask for something that they may have told before, and get_context before you advise or plan. A memory "
@@ -190,7 +192,8 @@ class MemoryTools:
         if true_at is None and known_at is None:
             raise ToolError("give true_at, known_at or both: get_memories lists what holds now")
         found = await memory.facts_as_of(known_at or datetime.now(UTC), true_at or known_at)
-        return Memories(memories=[_memory(fact) for fact in found])
+        note = f"the first {MAX_LISTED} of {len(found)}" if len(found) > MAX_LISTED else ""
+        return Memories(memories=[_memory(fact) for fact in found[:MAX_LISTED]], note=note)
 
     async def update_memory(
         self,

@@ -249,7 +249,8 @@ class _CommitEnds:
         own += [*self._inherited_ends(event), *self._ends_by_older_part(event)]
         disbelieved = set(event.disbelieved_ids)
         parted = self._rules.parted if isinstance(event, SubjectsChanged) else {}
-        replaced = {one.fact_id for one in self._ended.values() if one.by_command and event.event == "fact_retracted"}
+        is_deletion = event.event == "fact_retracted" and event.decision.by == "person"
+        replaced = {one.fact_id for one in self._ended.values() if one.by_command and is_deletion}
         staying = disbelieved | self._deleted | self._restored | replaced | set(event.named_ids)
         freed = [
             self._values[fact_id]

@@ -228,12 +228,10 @@ def show_exported(number: int, _: ShortIds = WHOLE_IDS) -> None:
 
 
 def show_import(report: "ImportReport") -> None:
-    kinds = (
-        counted(report.read - report.turns, "line"),
-        counted(report.turns, "turn of conversations", "turns of conversations"),
-    )
-    read = " and ".join(words for words in kinds if not words.startswith("0 ")) or "0 lines"
-    print_line(f"{read} read, {report.sent} sent")
+    read = [counted(report.turns, "turn of conversations", "turns of conversations")] if report.turns else []
+    if report.read > report.turns or not read:
+        read.insert(0, counted(report.read - report.turns, "line"))
+    print_line(f"{' and '.join(read)} read, {report.sent} sent")
     if report.not_active:
         print_line(f"{counted(report.not_active, 'fact')} passed over, not active")
     if report.passed_over:

@@ -21,7 +21,6 @@ from mnemolog.common.logs import get_logger
 from mnemolog.errors import LimitExceededError, MnemologError, QueryError, ServerUnavailableError, SettingsError
 from mnemolog.projections.database import connection_settings, open_pool, prepare_connection
 from mnemolog.projections.queries.results import Result
-from mnemolog.projections.stores.turns import fetch_policies, find_exhausted_limit, is_received, may_have_limits
 from mnemolog.schemas.costs import NO_PRICES, PriceTable
 from mnemolog.schemas.policy import EffectivePolicy, exceeded_turn_size
 from mnemolog.schemas.turn import Turn
@@ -166,23 +165,25 @@ class LimitPrecheck:
         """
         if self._cached_answer(turn.scope.tenant, now) is False:
             return
+        from mnemolog.projections.stores import turns  # noqa: PLC0415 - who only reads does without
+
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_SECONDS), pool.connection() as connection:
                 if (limited := self._cached_answer(turn.scope.tenant, now)) is None:
-                    limited = await may_have_limits(connection, turn.scope.tenant)
+                    limited = await turns.may_have_limits(connection, turn.scope.tenant)
                     if len(self._cache) >= MAX_CACHED_TENANTS:
                         self._cache.clear()
                     self._cache[turn.scope.tenant] = now, limited
                 if not limited:
                     return
-                rules = (await fetch_policies(connection, turn.scope)).overlay(EffectivePolicy())
+                rules = (await turns.fetch_policies(connection, turn.scope)).overlay(EffectivePolicy())
                 if not rules.limits:
                     return
                 refusing = rules if rules.when_spent == "reject" else rules.without_budgets
-                hit = exceeded_turn_size(rules, len(turn.to_bytes())) or await find_exhausted_limit(
+                hit = exceeded_turn_size(rules, len(turn.to_bytes())) or await turns.find_exhausted_limit(
                     connection, turn.scope, refusing, now, self._prices
                 )
-                if hit is not None and not await is_received(connection, turn.scope.owner, turn.turn_id):
+                if hit is not None and not await turns.is_received(connection, turn.scope.owner, turn.turn_id):
                     raise LimitExceededError(turn.turn_id, hit)
         except (ServerUnavailableError, SettingsError, TimeoutError) as error:
             _log.debug("limits_not_checked", turn_id=turn.turn_id, error=str(error) or type(error).__name__)

@@ -18,7 +18,6 @@ from mnemolog.projections.errors import QueryError, UnknownFactError, check_limi
 from mnemolog.projections.queries.results import Fact, FoundFact, Profile
 from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query, with_filter
 from mnemolog.projections.sql import queries
-from mnemolog.projections.stores.turns import fetch_policies
 from mnemolog.schemas.errors import describe_faults
 from mnemolog.schemas.filters import EVERYTHING, Filter
 from mnemolog.schemas.policy import EffectivePolicy
@@ -145,6 +144,8 @@ async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter,
         exact = Scope(**{name: getattr(scope, name) for name in SCOPE_FIELDS})
     except ValidationError as error:
         raise QueryError(f"the scope is not valid: {describe_faults(error)}") from error
+    from mnemolog.projections.stores.turns import fetch_policies  # noqa: PLC0415 - other queries do without
+
     rules = (await fetch_policies(conn, exact)).overlay(EffectivePolicy())
     if rules.publish_profile == "at_once":
         return await _with_sources(conn, await profile(conn, scope, at))

@@ -32,7 +32,9 @@ from mnemolog.schemas.events import (
     PendingRejected,
 )
 from mnemolog.schemas.facts import Candidate, MovedEnd
+from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.schemas.provenance import Decision, Guard, Verdict
+from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.resolve_prompt import MAX_CANDIDATES
@@ -448,7 +450,7 @@ class HeldOverwriteCloser:
         settled.update(*(event.ended_ids for event in events if event.overwrite == "merge"))
         waiting = {pending: known for pending, known in {**challenges, **own}.items() if pending not in settled}
         added: list[MemoryEvent] = []
-        for pending, case in (await self._unopposed(events, waiting)).items():
+        for pending, case in (await self._unopposed(envelope.scope, events, waiting, now)).items():
             del waiting[pending]
             decision = Decision(by="rule", reason="everything that it challenged was deleted")
             fields = _fields_after(envelope, (*events, *added))
@@ -466,16 +468,22 @@ class HeldOverwriteCloser:
         return (*events, *added)
 
     async def _unopposed(
-        self, events: Sequence[MemoryEvent], waiting: Mapping[UUID, Sequence[UUID]]
+        self, scope: Scope, events: Sequence[MemoryEvent], waiting: Mapping[UUID, Sequence[UUID]], now: datetime
     ) -> Mapping[UUID, PendingCase]:
-        """The other value that waits, where a person deleted all that it challenges, and nothing else holds again."""
+        """The other value that waits, where a person deleted all that it challenges, and its key has nothing else."""
         commands = [event for event in events if event.event == "fact_retracted" and event.decision.by == "person"]
         deleted = {fact_id for event in commands for fact_id in event.disbelieved_ids}
         alone = [one for one, known in waiting.items() if one not in deleted and deleted.issuperset(known)]
         if len(alone) != 1 or any(moved.ended_at is None for event in events for moved in event.moved_ends):
             return {}
-        cases = await self.reader.pending_cases(alone)
-        return {one: case for one, case in cases.items() if case.action in ("replace", "contradict")}
+        (case,) = (await self.reader.pending_cases(alone)).values()
+        (stored,) = (await self.reader.facts(alone)).values()
+        key, limit, others = stored.fact.key, len(deleted) + 2, set[UUID]()
+        if key is not None:
+            found = await self.reader.scope_facts(scope, key=key, category=None, wanted=EVERYTHING, at=now, limit=limit)
+            others = {*found.fact_ids} - deleted - {case.fact_id}
+        is_value = case.action in ("replace", "contradict") and stored.fact.action_hint != "retract"
+        return {case.fact_id: case} if is_value and not others else {}
 
 
 def _fields_after(envelope: MatchedFacts, events: Sequence[MemoryEvent]) -> dict[str, Any]:

@@ -51,7 +51,13 @@ def test_what_is_exported_is_imported_and_reset(filled: CommandLine) -> None:
     damaged = filled.run("import", "-", "--tenant", "copy", stdin=b"\n".join([*lines, b"{"]))
     assert damaged.code == 2
     assert "line 10: it is not valid JSON" in " ".join(damaged.stderr.split())
+    tried = filled.run("import", "facts.jsonl", "--dry-run", "--tenant", "copy")
+    assert (tried.code, tried.stdout.splitlines()[0]) == (0, "9 lines read, 0 sent")
     assert filled.json("users", "--tenant", "copy") == []
+    filled.json("import", "facts.jsonl", "--wait", "--tenant", "brief")
+    undone = filled.run("import", "facts.jsonl", "--undo", "--wait", "--tenant", "brief")
+    assert (undone.code, undone.stdout.splitlines()[-1]) == (0, "9 lines taken back")
+    assert filled.json("users", "--tenant", "brief") == []
     report = filled.json("import", "facts.jsonl", "--wait", "--tenant", "copy")
     assert (report["sent"], report["added"], report["damaged"]) == (9, 9, {})
     assert filled.json("users", "--tenant", "copy") == filled.json("users", *TENANT)

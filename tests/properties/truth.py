@@ -150,8 +150,10 @@ class Truth:
         while gone := [one for one in self.held() if not self._is_about_something(one)]:
             # Nothing is left to be asked about; what a deletion leaves alone with its key is so.
             is_alone = is_deletion and len(gone) == 1 and gone[0].meaning.holds and not gone[0].meaning.details
-            others = any(are_rivals(one.meaning, gone[0].meaning) for one in self.open())
-            gone[0].state = "told" if is_alone and not others else "void"
+            key = gone[0].meaning.topic[1]
+            told = [one.meaning.topic[1] for one in self.open()]
+            others = [*told, *(one.meaning.topic[1] for one in self.held() if one is not gone[0])]
+            gone[0].state = "told" if is_alone and key not in others else "void"
 
     def _is_about_something(self, pending: Statement) -> bool:
         left = {id(told) for one in self.open() for told in one.told}

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -42,19 +43,25 @@ def texts(found: Mapping[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_conversation_with_tools(tenant: TenantHarness, mode: str) -> None:
+async def test_a_conversation_with_tools(tenant: TenantHarness, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with assistant_of(tenant, "mira", mode=mode) as client:
         added = await call(client, "add_memory", text="I live in Berlin.", user_id="jonas")
         (home,) = added["added"]
         assert (added["status"], "Berlin" in home["memory"]) == ("done", True)
         assert await call(client, "get_event_status", event_id=added["event_id"]) == added
         await call(client, "add_memory", text="I'm allergic to peanuts.")
+        before = datetime.now(UTC).isoformat()
         moved = await call(client, "add_memory", text="I moved from Berlin to Munich.")
         page = await call(client, "get_memories", limit=1)
         rest = await call(client, "get_memories", after=page["next"])
         assert ["peanuts" in text for text in (*texts(page), *texts(rest))] == [True, False]
         found = await call(client, "search_memories", query="Where does Mira live?")
         assert "Munich" in texts(found)[0]
+        for moment in ({"known_at": before}, {"true_at": before}):
+            then = await call(client, "memories_at", **moment)
+            assert [home["memory"] in texts(then), "note" in then] == [True, False]
+        monkeypatch.setattr(mcp, "MAX_LISTED", 1)
+        assert (await call(client, "memories_at", known_at=before))["note"] == "the first 1 of 2"
         assert "peanuts" in (await call(client, "get_context", topic="What shall I cook?"))["context"]
         explained = await call(client, "explain_memory", memory_id=home["id"])
         assert (explained["said"], explained["memory"]["status"]) == ("I live in Berlin.", "superseded")

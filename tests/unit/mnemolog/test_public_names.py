@@ -82,7 +82,8 @@ def test_the_import_loads_no_driver() -> None:
 
 def test_the_client_loads_nothing_of_the_worker() -> None:
     worker = [f"mnemolog.streams.{name}" for name in ("entities", "llm", "offline", "resolution", "runtime", "stages")]
-    others = "mnemolog.cli", "mnemolog.embedded", "mnemolog.streams.text", "mnemolog.streams.kafka.sender"
+    worker += ["mnemolog.projections.stores", "mnemolog.schemas.stored", "mnemolog.streams.text"]
+    others = "mnemolog.cli", "mnemolog.embedded", "mnemolog.testing", "mnemolog.streams.kafka.sender"
     libraries = "structlog", "rapidfuzz", "faust", "openai", "onnxruntime", "numpy", "dateparser"
     assert packages_loaded_by("mnemolog.client.sync_client", *worker, *others, *libraries) == []
 

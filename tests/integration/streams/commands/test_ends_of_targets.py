@@ -17,6 +17,7 @@ from tests.support.builders.commits import (
     expired,
     fact_id_at,
     merged,
+    pending,
     replaced,
     retracted,
     with_decision,
@@ -254,3 +255,38 @@ async def test_an_edited_text_ends_when_the_old_one_would_have(
         made.append(fact_id_at(done))
     facts = await harness.known.facts(made)
     assert [facts[fact_id].ends_at for fact_id in made] == [ends_at] * 2
+
+
+@pytest.mark.parametrize(
+    ("then", "end"),
+    [
+        pytest.param(lambda later: Update(edits=(Edit(fact_id=later, text="Not Bonn."),)), day(20), id="updated"),
+        pytest.param(lambda later: Delete(fact_ids=(later,)), day(20), id="deleted"),
+        pytest.param(lambda _: Undo(source_id="c1"), OPEN, id="undone"),
+    ],
+)
+async def test_an_update_that_begins_later_frees_the_former_text_by_its_undo_alone(
+    db: ProjectedDatabase, then: Callable[[UUID], CommandPayload], end: datetime | None
+) -> None:
+    harness = CommandHarness(db)
+    await db.apply(ROME)
+    edit = Edit(fact_id=fact_id_at(ROME), text="Mira lives in Bonn.", true_from=day(20))
+    planned = await harness.execute("c1", Update(edits=(edit,)), at=day(2))
+    await harness.execute("c2", then(fact_id_at(planned)), at=day(3))
+    (rome,) = await harness.states(fact_id_at(ROME))
+    assert (rome.status, rome.true_to) == ("active", end)
+
+
+@pytest.mark.parametrize("others", [(), ("Mira lives in Chur.",)])
+async def test_what_waits_holds_once_all_that_opposed_it_is_deleted_and_its_key_has_nothing_else(
+    db: ProjectedDatabase, others: tuple[str, ...]
+) -> None:
+    waits = commit("t1", pending("Mira lives in Ulm.", fact_id_at(ROME), value="Ulm", **SLOT), at=day(2))
+    more = [commit(f"o{number}", added(text, **SLOT), at=day(3)) for number, text in enumerate(others)]
+    await db.apply(ROME, waits, *more)
+    harness = CommandHarness(db)
+    done = await harness.execute("c1", Delete(fact_ids=(fact_id_at(ROME),)), at=day(4))
+    (ulm,) = await harness.states(fact_id_at(waits))
+    assert (ulm.status, ulm.confidence) == ("archived" if others else "active", 0.95)
+    await harness.execute("c2", Undo(source_id=done.source_id), at=day(5))
+    assert await harness.statuses(fact_id_at(ROME), fact_id_at(waits)) == ["active", "pending_confirmation"]
