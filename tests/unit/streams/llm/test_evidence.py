@@ -179,6 +179,7 @@ def test_all_of_a_list_is_denied_as_its_first_is(said: str, fact: str, opposite:
         ("I hate cats and love dogs.", "Sam loves dogs.", "Sam hates dogs."),
         ("I eat no meat, only fish.", "Sam eats fish.", "Sam eats meat."),
         ("I left Acme and am at Bosch.", "Sam works at Bosch.", "Sam works at Acme."),
+        ("Tom isn't a Dane, he's from Bergen.", "Tom is from Bergen.", "Tom is not from Bergen."),
         ("I have no kids but three cats.", "Sam has no kids.", "Sam has no cats."),
         ("I'm allergic to figs, not to kiwis.", "Sam is not allergic to kiwis.", "Sam is not allergic to figs."),
         ("J'ai vendu mon vélo.", "Sam n'a plus de vélo.", "Sam a un vélo."),
