@@ -463,9 +463,9 @@ def test_plain_words_of_a_change_end_the_value_that_they_name(key: str, old: str
 def test_an_end_is_believed_of_what_has_happened(new: str, known: str, *, is_end: bool) -> None:
     expected = "REPLACE" if is_end else "SIMILAR"
     assert decided({"text": new, "subject": "Ida"}, {"text": known, "subject": "Ida"}, "ended")[0] == expected
-    slots = ({"key": "event", "value": "x"}, {"key": "mood", "value": "y"})
-    other = tuple({"text": text, "subject": "Ida"} | slot for text, slot in zip((new, known), slots, strict=True))
-    assert decided(*other, "ended")[0] == ("REPLACE" if "thesis" in new else "SIMILAR")
+    event = {"text": new, "subject": "Ida", "key": "event", "value": "x"}
+    mood = {"text": known, "subject": "Ida", "key": "mood", "value": "y"}
+    assert decided(event, mood, "ended")[0] == ("REPLACE" if "thesis" in new else "SIMILAR")
 
 
 HOMES: Final = number_conflicts(
