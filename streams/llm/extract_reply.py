@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -64,7 +65,7 @@ from mnemolog.streams.text.differences import USER, is_user_word
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, noted
-from mnemolog.streams.text.tokens import comparable_text, has_words, tables
+from mnemolog.streams.text.tokens import CLAUSE_ENDS, CONJUNCTIONS, comparable_text, has_words, tables
 
 _TYPE: Final[TypeAdapter[str]] = TypeAdapter(EntityType)
 _TYPES: Final[Mapping[str, EntityType]] = {
@@ -520,12 +521,22 @@ def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: S
 
 
 def _times(fact: _Fact, turn: Turn) -> dict[str, Any]:
-    """When a fact began and ends, by the words of its excerpt.
+    """When a fact began and ends, by the words of its excerpt: the clause that says it, of several.
 
     A time ahead is the end of a plan, or of what is said to end; else it is a beginning.
     """
-    at = turn.occurred_at
+    at, own, ends = turn.occurred_at, read(fact.text).words, [one.start() for one in _CLAUSE_END.finditer(fact.excerpt)]
     times = find_times(fact.excerpt, at)
+    clauses = [range(*pair) for pair in pairwise((0, *ends, len(fact.excerpt)))]
+    rest = fact.excerpt
+    for when in times:
+        rest = rest[: when.span[0]] + " " * (when.span[1] - when.span[0]) + rest[when.span[1] :]
+    clauses = [one for one in clauses if read(rest[one.start : one.stop]).told]  # "In May, I moved"
+    shared = [len(own & read(rest[one.start : one.stop]).words) for one in clauses]
+    if len(clauses) > 1:
+        said = [one for one, words in zip(clauses, shared, strict=True) if words and words == max(shared)]
+        near = [min(clauses, key=lambda one, at=when.span[0]: max(one.start - at, at - one.stop, 0)) for when in times]
+        times = tuple(when for when, one in zip(times, near, strict=True) if said == [one])
     began = next((one.start(at) for one in times if one.role != "until" and one.last < at.date()), None)
     until = next((one.end(at) for one in times if one.role == "until" and one.last >= at.date()), None)
     ahead = next((one for one in times if one.role != "until" and one.first > at.date()), None)
@@ -536,6 +547,7 @@ def _times(fact: _Fact, turn: Turn) -> dict[str, Any]:
     return {"event_time": began, "valid_until": until if not (until and began and until <= began) else None}
 
 
+_CLAUSE_END: Final = re.compile(rf"[{''.join(sorted(CLAUSE_ENDS))}](?!\d)|\b(?:{'|'.join(sorted(CONJUNCTIONS))})\b")
 _YEAR: Final = re.compile(r"\d{4}")
 _VALUE_TYPES: Final[Mapping[str, EntityType]] = {
     "home_city": "place",
