@@ -90,9 +90,9 @@ class PeoplePlayer(Player):
         events = [event for commit in self._owner.commits for event in commit.events if event.new_fact]
         own = [one for one in self._events(turn) if getattr(one, "new_fact", None)]
         promoted = [one for one in events if one.promoted_from and one.promoted_from.source_id == turn]
-        (event,) = promoted or own
-        assert event.new_fact
-        return event.new_fact.fact_id
+        told = promoted or own
+        assert len(told) == 1, f"{turn} tells {len(told)} facts"
+        return told[0].new_fact.fact_id
 
     def _entity(self, who: str) -> UUID:
         for event in self._events(who):
