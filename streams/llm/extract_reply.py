@@ -185,20 +185,14 @@ def told_relations(
 
 
 MAX_FACTS = 100
-_CHANGES: Final[Mapping[str, tuple[ActionHint, Certainty]]] = {
-    word: meaning
-    for meaning, words in {
-        ("new", "explicit"): "new added add",
-        ("new", "speculation"): "unsure",
-        ("new", "weak"): "maybe guess guessed guesses possibly perhaps probably likely not_sure uncertain doubt doubts",
-        ("update", "explicit"): "changed change update updated replace replaced moved switched corrected correction",
-        (
-            "retract",
-            "explicit",
-        ): "ended end ends over stopped stop no_longer former finished gone retract retracted",
-    }.items()
-    for word in words.split()
+_WORDS_OF_CHANGE: Final[Mapping[tuple[ActionHint, Certainty], str]] = {
+    ("new", "explicit"): "new added add",
+    ("new", "speculation"): "unsure",
+    ("new", "weak"): "maybe guess guessed guesses possibly perhaps probably likely not_sure uncertain doubt doubts",
+    ("update", "explicit"): "changed change update updated replace replaced moved switched corrected correction",
+    ("retract", "explicit"): "ended end ends over stopped stop no_longer former finished gone retract retracted",
 }
+_CHANGES: Final = {word: meaning for meaning, words in _WORDS_OF_CHANGE.items() for word in words.split()}
 """What the words of models for a change mean: the hint, and how certain the fact is."""
 _NO_VALUE: Final = re.compile(
     r".*(?:[-=]>|[→⇒]|\b(?:was|formerly|former|previously)\b).*|(?:not|nicht|none|nobody)\b.*"

@@ -223,6 +223,8 @@ class Server:
         name = f"{purpose} ({server})"
         setting = "MNEMOLOG_EMBEDDING_TIMEOUT" if purpose == "embed" else "MNEMOLOG_LLM_TIMEOUT"
 
+        timer: asyncio.TimerHandle
+
         def tell() -> None:
             nonlocal timer
             waited = f"the server at {server} has not answered for {loop.time() - began:.0f} s"
