@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Final
@@ -194,6 +195,29 @@ def slot_statements(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
         return ()
     is_whole = all(clauses) and all(one.is_whole for one in found)
     return tuple(replace(one, is_whole=is_whole) for one in found)
+
+
+def doubts(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
+    """The diets and allergies of the speaker that a clause of any sentence ends or denies, beside whatever else it says."""
+    clauses = map(without_fillers, WORDS["beside"].split(plain(sentence)))
+    found = [one for clause in clauses if clause for one in _read_clause(clause, at) or ()]
+    are_over = [one for one in found if one.act not in FILLS and one.keys <= {"diet", "allergy"}]
+    return () if WORDS["still"].search(sentence) or _clash(found) else tuple(are_over)
+
+
+@lru_cache(maxsize=1024)
+def may_give_voice(content: str) -> bool:
+    """Whether "I" may be somebody else in the messages behind a user's message.
+
+    It is the user after greetings, sentences about the user and questions, as long as none is about words or a game.
+    """
+    for one in sentences(content):
+        said = plain(one.text)
+        is_of_user = one.omitted in ("greeting", "question", "joke") or WORDS["own"].match(said)
+        is_of_user = is_of_user and one.omitted not in ("request", "quotation") or WORDS["asks"].fullmatch(said)
+        if not is_of_user or WORDS["about_words"].search(said):
+            return True
+    return False
 
 
 def _clash(said: Sequence[SlotStatement]) -> bool:
