@@ -198,7 +198,7 @@ def slot_statements(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
 
 
 def doubts(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
-    """The diets and allergies of the speaker that a clause of any sentence ends or denies, beside whatever else it says."""
+    """The diets and allergies of the speaker that a clause of any sentence ends or denies."""
     clauses = map(without_fillers, WORDS["beside"].split(plain(sentence)))
     found = [one for clause in clauses if clause for one in _read_clause(clause, at) or ()]
     are_over = [one for one in found if one.act not in FILLS and one.keys <= {"diet", "allergy"}]
@@ -214,7 +214,7 @@ def may_give_voice(content: str) -> bool:
     for one in sentences(content):
         said = plain(one.text)
         is_of_user = one.omitted in ("greeting", "question", "joke") or WORDS["own"].match(said)
-        is_of_user = is_of_user and one.omitted not in ("request", "quotation") or WORDS["asks"].fullmatch(said)
+        is_of_user = (is_of_user and one.omitted not in ("request", "quotation")) or WORDS["asks"].fullmatch(said)
         if not is_of_user or WORDS["about_words"].search(said):
             return True
     return False
@@ -266,6 +266,11 @@ def _read_clause(clause: str, at: datetime) -> list[SlotStatement] | None:
     return [] if WORDS["aside"].fullmatch(said) else None
 
 
+def _date_order(word: str) -> int:
+    """Of the words of a day: its month, its day, its year."""
+    return len(word) if word.isdigit() else 0
+
+
 def _statements(act: str, slot: str, match: re.Match[str]) -> Iterator[SlotStatement]:
     got = {name.partition("_")[0]: said for name, said in match.groupdict().items() if said}
     value, keys = got.get("v", ""), frozenset(got.keys() & SLOTS.keys() or slot.split())
@@ -276,5 +281,7 @@ def _statements(act: str, slot: str, match: re.Match[str]) -> Iterator[SlotState
     }
     if not known.get(slot, True):
         return
+    if slot == "birthday":  # "14 June" and "June the 14th" are one value
+        value = " ".join(sorted(re.findall(r"\d+|" + DATE_PARTS["month"], value, re.IGNORECASE), key=_date_order))
     for said in WORDS["several"].split(value) if slot == "allergy" else [value]:
         yield SlotStatement(act=act, keys=keys, value=said, old=got.get("old"))
