@@ -80,6 +80,8 @@ def run_and_exit(coroutine: Coroutine[Any, Any, int]) -> NoReturn:
         code = runner.run(coroutine)
     except (KeyboardInterrupt, asyncio.CancelledError):
         code = INTERRUPTED
+    except SystemExit as end:  # of Rich, where nobody reads what is printed any more
+        code = end.code if isinstance(end.code, int) else 1
     # Shown as errors of other commands are; only the way out differs.
     except BaseException as error:  # noqa: BLE001
         code = print_error(error)

@@ -286,7 +286,7 @@ class Source:
         is_said = any(one not in opposed and _starts(told) <= _starts(one.words) for _, one in shared)
         if (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
             yield "polarity", "it says the contrary of its excerpt"
-        elif not own.is_negative and most and not _is_past(own) and all(_is_over(one, told) for one in nearest):
+        elif not own.is_negative and most and not is_past(own) and all(_is_over(one, told) for one in nearest):
             yield "over", "it says of today what is over"
         stated = PATTERNS["asking"].sub(" ", " ".join(read(self.sentence).tokens))
         if _QUESTION.search(self.sentence) and not _speaks_of_user(stated):
@@ -339,7 +339,8 @@ def _is_over(clause: Reading, told: frozenset[str]) -> bool:
     return not _starts(told).isdisjoint(_starts(reached or clause.words))
 
 
-def _is_past(own: Reading) -> bool:
+def is_past(own: Reading) -> bool:
+    """Whether a text tells what has happened, by the form of a word."""
     words = {token.casefold() for token in own.tokens} - WORDS["linking"]
     return not _PASTS.isdisjoint(words) or PATTERNS["past"].search(" ".join(words)) is not None
 

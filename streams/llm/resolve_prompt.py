@@ -18,11 +18,13 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.questions import DoubtfulName, DoubtfulNames
 from mnemolog.streams.llm import ask
+from mnemolog.streams.llm.evidence import is_past
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
 from mnemolog.streams.text.assertions import contrary, is_denial
 from mnemolog.streams.text.differences import compare_subjects, texts_equivalent
-from mnemolog.streams.text.readings import Reading, has_condition, read
+from mnemolog.streams.text.readings import Reading, clauses_of, has_condition, read
+from mnemolog.streams.text.tokens import DATES, UNITS, WORDS
 
 MAX_CANDIDATES: Final = 8
 MAX_CHARACTERS: Final = 48_000
@@ -230,11 +232,6 @@ _NAME_ANSWER: Final = re.compile(
     r"(?:E?(\d{1,99})|null|none|unknown|n/a|nobody|neither)(?!\w|\.\d)",
     re.IGNORECASE,
 )
-_NOW: Final = frozenset(
-    {"now", "again", "jetzt", "wieder", "nun", "ahora", "ya", "maintenant", "désormais", "agora", "ora", "adesso"}
-    | {"started", "moved", "switched", "joined", "became"}
-)
-_ALSO: Final = frozenset({"also", "too", "besides", "additionally", "auch", "también", "aussi", "também", "anche"})
 SYSTEM: Final = """\
 You keep a long-term memory up to date. K1, K2 ... are facts that it knows, N1, N2 ... are new ones. Say of each pair \
 what the new fact means for the known one. Answer with JSON: {"N1 K1": "...", ...}
@@ -546,23 +543,44 @@ def _is_other_amount(own: Reading, before: Reading) -> bool:
     return bool(new - old and old - new) and {*before.stems} <= {*own.stems}
 
 
+def _is_limited(reading: Reading) -> bool:
+    """Whether something holds for a term, at times or beside another: "for a week", "on Fridays", "a side job"."""
+    words = [token.casefold() for token in reading.tokens]
+    is_term = any(UNITS.get(word) in WORDS["time_units"] for word in words) and not WORDS["terms"].isdisjoint(words)
+    is_habit = any(word.endswith("s") and {word, word[:-1]} <= DATES.keys() for word in words)
+    return is_term or is_habit or not WORDS["beside"].isdisjoint(words)
+
+
+def _is_changed(text: str, value: frozenset[str], before: frozenset[str]) -> bool:
+    """Whether a clause tells that a value took the place of the one before, or that this one is over, by its words."""
+    return any(
+        (not WORDS["changes"].isdisjoint(map(str.casefold, clause.tokens)) and (value | before) & {*clause.stems})
+        or (clause.ending and before & {*clause.stems})
+        for clause in clauses_of(text)
+    )
+
+
 def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> str:
     """The answer about two facts, but where their words tell that it is another one.
 
     A denial of just what a known fact says ends that, or what it denies, and so does another value of a slot that holds
     one, or another amount. What is said of somebody or something else ends nothing, nor does what tells no change.
     """
-    if answer != "both" and is_of_another(fact, known, names):
+    if is_of_another(fact, known, names):
         return "both"
     own, said, before = read(fact.text), read(fact.excerpt), read(known.text)
-    values = [{*read(one.value or "").stems} for one in (fact, known)]
+    values = [frozenset(read(one.value or "").stems) for one in (fact, known)]
     is_one_slot = fact.key == known.key and is_single_valued(known.key)
     is_other_value = is_one_slot and all(values) and values[0].isdisjoint(values[1])  # no detail of one another
-    # Something is so now, or no longer: small models take a change for a correction, or for another fact.
-    tells_now = bool(said.ending or own.ending or {*own.tokens, *said.tokens} & _NOW)
+    # Something is so now, or no longer: small models take a change for a correction, or for a detail.
+    tells_now = bool(said.ending or own.ending) or not (WORDS["now"] | WORDS["changes"]).isdisjoint(
+        map(str.casefold, (*own.tokens, *said.tokens))
+    )
     if answer not in ("ended", "mistake"):
-        is_new_value = is_other_value and fact.valid_until is None and _ALSO.isdisjoint(said.tokens)
-        tells_change = fact.action_hint == "update" or tells_now or (answer != "both" and fact.event_time is not None)
+        is_new_value = is_other_value and fact.valid_until is None and not (_is_limited(own) or _is_limited(said))
+        is_told = any(_is_changed(text, *values) for text in (fact.text, fact.excerpt))
+        tells_change = fact.action_hint == "update" or is_told
+        tells_change |= answer != "both" and (tells_now or fact.event_time is not None)
         is_changed = is_new_value and tells_change
         is_changed |= answer != "both" and fact.key == known.key and _is_other_amount(own, before)
         is_changed |= answer != "both" and fact.valid_until is None and contrary(before, own)  # "hates it", "loves it"
@@ -580,4 +598,5 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
         return "ended"
     # "likes tea" takes back no "likes coffee": a correction denies something, or has other amounts.
     corrects = own.denies or said.denies or (own.claimed and before.claimed - own.claimed)
-    return answer if is_other_value or corrects or (answer == "ended" and fact.action_hint != "new") else "both"
+    is_news = answer == "ended" and (fact.action_hint != "new" or is_past(own))
+    return answer if is_other_value or corrects or is_news else "both"

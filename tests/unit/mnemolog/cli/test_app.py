@@ -138,6 +138,16 @@ def test_a_process_that_serves_ends_with_its_code() -> None:
     assert subprocess.run([sys.executable, "-c", SERVING], check=False).returncode == 7
 
 
+def test_a_process_whose_output_nobody_reads_ends_without_a_word() -> None:
+    program = SERVING.replace("return 7", "from mnemolog.cli.output import stdout; stdout().print('x' * 10_000_000)")
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
 def test_a_command_seldom_looks_for_cycles() -> None:
     shown = subprocess.run([sys.executable, "-c", COLLECTIONS], check=True, stdout=subprocess.PIPE, text=True).stdout
     assert int(shown.split()[-1]) <= 1

@@ -395,6 +395,79 @@ def test_a_verdict_comes_from_a_plain_answer_and_from_the_words(
     assert decided(new, known, answer) == expected
 
 
+def said_of(key: str, old: str, new: str, said: str, **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A new value of a slot, as it was said, and the known one."""
+    values = {"key": key, "value": new, "subject": "Alice", "excerpt": said} | fields
+    return {"text": said} | values, {"text": f"Alice's {key} is {old}.", "key": key, "value": old, "subject": "Alice"}
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new", "said"),
+    [
+        ("home_city", "Bern", "Graz", "I'm in Graz again for the trade show."),
+        ("home_city", "Bern", "Graz", "We are now in Graz, the kids love it."),
+        ("home_city", "Bern", "Graz", "Ich bin jetzt für drei Tage in Graz."),
+        ("home_city", "Bern", "Graz", "Estoy ahora en Graz por una semana."),
+        ("home_city", "Bern", "Graz", "I moved to Graz for two months."),
+        ("home_city", "Bern", "Graz", "I moved to a second flat in Graz."),
+        ("employer", "Acme", "Initech", "I joined Initech on weekends."),
+        ("employer", "Acme", "Initech", "I started a side gig at Initech."),
+        ("employer", "Acme", "Initech", "I switched to Initech on Saturdays."),
+        ("employer", "Acme", "Initech", "I work at Initech now, still at Acme in the mornings."),
+        ("boss", "Kim", "Noa", "At the choir my boss is Noa now."),
+        ("browser", "Chrome", "Firefox", "I switched to Firefox at home, but I still use Chrome at work."),
+        ("diet", "vegan", "keto", "I'm on keto again, also vegan."),
+        ("team", "Red", "Blue", "I left my bag with the Blue team."),
+    ],
+)
+@pytest.mark.parametrize("hint", ["new", "update"])
+def test_what_holds_beside_a_value_or_for_a_term_ends_it_not(
+    key: str, old: str, new: str, said: str, hint: str
+) -> None:
+    is_limited = not said.startswith(("We are", "I'm in", "At the", "I left"))
+    if hint == "new" or is_limited:
+        assert decided(*said_of(key, old, new, said, action_hint=hint), "both") == ("SIMILAR", (1,))
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new", "said"),
+    [
+        ("home_city", "Bern", "Graz", "I moved to Graz last month."),
+        ("home_city", "Bern", "Graz", "Ich bin nach Graz gezogen."),
+        ("home_city", "Bern", "Graz", "Me mudé a Graz."),
+        ("employer", "Acme", "Initech", "I left Acme, and I am at Initech."),
+        ("employer", "Acme", "Initech", "I no longer work at Acme but at Initech."),
+        ("browser", "Chrome", "Firefox", "I switched from Chrome to Firefox."),
+    ],
+)
+def test_plain_words_of_a_change_end_the_value_that_they_name(key: str, old: str, new: str, said: str) -> None:
+    assert decided(*said_of(key, old, new, said), "both") == ("REPLACE", (1,))
+    of_another = said_of(key, old, new, said, subject="Alice's sister Eva")
+    assert decided(*of_another, "both") == ("SIMILAR", (1,))
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "is_end"),
+    [
+        ("Ida ist nach Graz gezogen.", "Ida wohnt in Bern.", True),
+        ("Ida a déménagé à Lyon.", "Ida habite à Nice.", True),
+        ("Ida switched to a bicycle.", "Ida drives a car.", True),
+        ("Ida finished her thesis.", "Ida is writing a thesis.", True),
+        ("Ida gave birth to a girl.", "Ida is pregnant.", True),
+        ("Ida sold the boat.", "Ida sails every summer.", True),
+        ("Ida lives in Bern.", "Ida loves hiking.", False),
+        ("Ida likes tea.", "Ida likes coffee.", False),
+        ("Ida has a cat.", "Ida is pregnant.", False),
+    ],
+)
+def test_an_end_is_believed_of_what_has_happened(new: str, known: str, *, is_end: bool) -> None:
+    expected = "REPLACE" if is_end else "SIMILAR"
+    assert decided({"text": new, "subject": "Ida"}, {"text": known, "subject": "Ida"}, "ended")[0] == expected
+    event = {"text": new, "subject": "Ida", "key": "event", "value": "x"}
+    mood = {"text": known, "subject": "Ida", "key": "mood", "value": "y"}
+    assert decided(event, mood, "ended")[0] == ("REPLACE" if "thesis" in new else "SIMILAR")
+
+
 HOMES: Final = number_conflicts(
     [
         (fact("Alice no longer lives in Bonn.", action_hint="retract"), (known_fact(1, "Alice lives in Bonn."),)),
