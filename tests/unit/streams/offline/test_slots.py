@@ -6,6 +6,7 @@ import pytest
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.stored import EarlierMessage
+from mnemolog.schemas.turn import Message
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.sentences import slot_statements
 from tests.support.builders.prompts import MONDAY, turn, user
@@ -230,10 +231,9 @@ def test_what_follows_fills_slots_only_as_long_as_the_user_speaks_as_the_user(be
 
 
 def test_a_short_answer_leaves_the_voice_of_the_user() -> None:
-    asked = (("assistant", "Where do you live?"), ("user", "Bern."), ("assistant", "Any allergies?"))
-    said = [EarlierMessage(turn_id="t0", role=role, content=text, at=MONDAY) for role, text in asked]
-    facts, _ = read_turn(turn(user("I'm allergic to nuts."), speaker="Alice"), said)
-    assert [fact.key for fact in facts] == ["allergy"]
+    asked = (Message(role="assistant", content="Where do you live?"), user("Bern."), user("I'm allergic to nuts."))
+    facts, _ = read_turn(turn(*asked, speaker="Alice"))
+    assert [fact.key for fact in facts] == [None, "allergy"]
 
 
 @pytest.mark.parametrize(
