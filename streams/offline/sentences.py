@@ -198,11 +198,12 @@ def slot_statements(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
 
 
 def doubts(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
-    """The diets and allergies of the speaker that a clause of any sentence ends or denies."""
+    """The diets that a clause of any sentence ends or denies, and the allergies that it calls in question."""
     clauses = map(without_fillers, WORDS["beside"].split(plain(sentence)))
     found = [one for clause in clauses if clause for one in _read_clause(clause, at) or ()]
     are_over = [one for one in found if one.act not in FILLS and one.keys <= {"diet", "allergy"}]
-    return () if WORDS["still"].search(sentence) or _clash(found) else tuple(are_over)
+    held = [one if "diet" in one.keys else replace(one, act="denies") for one in are_over]
+    return () if WORDS["still"].search(sentence) or _clash(found) else tuple(held)
 
 
 @lru_cache(maxsize=1024)
