@@ -115,6 +115,8 @@ _OWN_WORDS: Final = WORDS["first_person"] | WORDS["my"]
 _PASTS: Final = frozenset().union(*(past for past, _ in TENSES))
 _UNITS: Final = frozenset(UNITS.values())
 _MEASURES: Final = frozenset(map(stem_of, {*WORDS["habits"], *UNITS, *DATES}))
+_OR: Final = re.compile(r"\b(?:or|oder|ou|as well as|sowie)\b|&")
+_STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["third_person"]
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
 _QUESTION_MARKS: Final = frozenset("?\uff1f؟")
 CHECKED: Final = ("key", "value", "subject", "event_time", "valid_until", "certainty")
@@ -277,12 +279,12 @@ class Source:
         own, names = read(text), frozenset().union(*(read(name).words for name in self.turn.speakers))
         told = frozenset(own.stems if own.is_spaced else own.signs) - _MEASURES
         told = frozenset(one for one in told if not any(one.startswith(name) for name in names if len(name) > 1))
-        said = [*clauses_of(self.sentence)]
+        said = [*_clauses(self.sentence, told)]
         asked = () if read(self.sentence).is_negative else clauses_of(self.asked)
         shared = [(len(_starts(one.words - names) & _starts(told)), one) for one in (*said, *asked)]
         most = max((words for words, _ in shared), default=0)
         nearest = [one for words, one in shared if words == most]
-        opposed = [one for words, one in shared if (words or not most) and contrary(one, own)]
+        opposed = [one for words, one in shared if (words or not most) and _is_opposed(one, own, told)]
         is_said = any(one not in opposed and _starts(told) <= _starts(one.words) for _, one in shared)
         if (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
             yield "polarity", "it says the contrary of its excerpt"
@@ -306,6 +308,34 @@ def _amounts(text: str) -> Iterator[tuple[int, float, str]]:
             if (size := sizes.get(UNITS.get(word, word))) and (said := next(numbers_of([number]), "")):
                 count = 0.5 if said == "½" else float(said) if said.replace(".", "", 1).isdecimal() else 0
                 yield kind, count * float(size), said
+
+
+def _clauses(sentence: str, told: frozenset[str]) -> Iterator[Reading]:
+    """The clauses of a sentence; what only goes on with a list is denied with it: "milk" of "I avoid nuts and milk"."""
+    for part in PATTERNS["contrast"].split(sentence):
+        head: tuple[str, ...] = ()
+        for clause in clauses_of(_OR.sub(",", part)):
+            words, tokens = _starts(clause.words), [token.casefold() for token in clause.tokens]
+            goes_on = (words < _starts(told) or len(tokens) == 1) and _STATING.isdisjoint(tokens)
+            if clause.denials:
+                denying = {one.word for one in clause.denials}
+                head = clause.tokens[: max((at + 1 for at, one in enumerate(tokens) if one in denying), default=0)]
+            elif not goes_on:
+                head = ()
+            yield read(" ".join((*head, *clause.tokens))) if head and not clause.denials else clause
+
+
+def _is_opposed(clause: Reading, own: Reading, told: frozenset[str]) -> bool:
+    """Whether a clause denies a text; or affirms what that denies, and says little else of it.
+
+    Of "My cat ran away" it may be said that there is no cat, of "Cats make me sneeze" that they are avoided.
+    """
+    if not contrary(clause, own):
+        return False
+    if not own.is_negative or (clause.is_negative and clause.denies != own.denies):
+        return True
+    others = _starts(frozenset(clause.stems) - _MEASURES if clause.is_spaced else clause.signs) - _starts(told)
+    return not clause.is_negative and len(others) <= (0 if own.ending else 1)
 
 
 def _starts(words: Collection[str]) -> set[str]:

@@ -152,6 +152,50 @@ def test_what_stands_beside_a_wish_is_stated(said: str, text: str) -> None:
     assert Evidence(task).support(text, said)[1] == []
 
 
+@pytest.mark.parametrize(
+    ("said", "fact", "opposite"),
+    [
+        ("I'm allergic to {}", "is allergic to {}", "eats {}"),
+        ("I avoid {}", "avoids {}", "likes {}"),
+        ("I stopped eating {}", "no longer eats {}", "eats {}"),
+        ("I hate {}", "hates {}", "likes {}"),
+        ("I quit {}", "quit {}", "eats {}"),
+        ("I can't stand {}", "dislikes {}", "likes {}"),
+        ("I'm intolerant to {}", "is intolerant to {}", "drinks {}"),
+        ("I don't eat {}", "does not eat {}", "eats {}"),
+    ],
+)
+@pytest.mark.parametrize("others", ["nuts and {}", "nuts, {}, and cow cheese", "nuts, eggs or {}", "nuts & {}"])
+def test_all_of_a_list_is_denied_as_its_first_is(said: str, fact: str, opposite: str, others: str) -> None:
+    sentence = said.format(others.format("milk")) + "."
+    evidence = Evidence(extraction(user(sentence), speaker="Sam"))
+    texts = [f"Sam {one}." for one in (fact.format("milk"), fact.format("nuts"), opposite.format("milk"))]
+    assert [evidence.support(text, sentence)[1] == [] for text in texts] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "honest", "harmful"),
+    [
+        ("I hate cats and love dogs.", "Sam loves dogs.", "Sam hates dogs."),
+        ("I eat no meat, only fish.", "Sam eats fish.", "Sam eats meat."),
+        ("I left Acme and am at Bosch.", "Sam works at Bosch.", "Sam works at Acme."),
+        ("Tom isn't a Dane, he's from Bergen.", "Tom is from Bergen.", "Tom is not from Bergen."),
+        ("I have no kids but three cats.", "Sam has no kids.", "Sam has no cats."),
+        ("I'm allergic to figs, not to kiwis.", "Sam is not allergic to kiwis.", "Sam is not allergic to figs."),
+        ("J'ai vendu mon vélo.", "Sam n'a plus de vélo.", "Sam a un vélo."),
+        ("I overcame malaria.", "Sam no longer has malaria.", "Sam has no malaria."),
+        ("My parrot flew away.", "Sam no longer has a parrot.", "Sam's parrot never flew away."),
+        ("I broke up with Ana.", "Sam is no longer with Ana.", "Sam is with Ana."),
+        ("Shrimp make my lips swell.", "Sam is allergic to shrimp.", "Shrimp never make lips swell."),
+        ("I love olives.", "Sam likes olives.", "Sam hates olives."),
+        ("I work at Acme.", "Sam works at Acme.", "Sam no longer works at Acme."),
+    ],
+)
+def test_a_fact_denies_what_its_clause_denies_or_says_is_over(said: str, honest: str, harmful: str) -> None:
+    evidence = Evidence(extraction(user(said), speaker="Sam"))
+    assert [evidence.support(text, said)[1] == [] for text in (honest, harmful)] == [True, False]
+
+
 @pytest.mark.parametrize("sign", ["«", "'a ", "w ", "漢字ない", "मैं"])
 def test_a_long_message_is_read_in_proportion_to_its_length(sign: str) -> None:
     """Of 20 000 characters; what takes the square of it takes minutes."""

@@ -9,6 +9,7 @@ from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.sentences import slot_statements
+from mnemolog.testing import InMemoryClient
 from tests.support.builders.prompts import MONDAY, turn, user
 
 SLOTS: dict[str, list[tuple[str, str]]] = {
@@ -163,6 +164,9 @@ def test_what_only_looks_like_it_fills_no_slot_and_is_kept(text: str) -> None:
 )
 def test_the_rest_of_a_sentence_is_never_lost(text: str, texts: list[str]) -> None:
     assert [fact.text for fact in read(text)] == texts
+    with InMemoryClient() as memory:  # through the checks of replies too
+        memory.add(text, user_id="alice", speaker="Alice")
+        assert sorted(fact.text for fact in memory.facts(user_id="alice")) == sorted(texts)
 
 
 # Written without a look at the rules: of such messages every third filled a slot when words were looked for that make a
