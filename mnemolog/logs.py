@@ -6,6 +6,8 @@ from typing import Literal
 
 import structlog
 
+from mnemolog.common.logs import limit_noise
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["console", "json"]
 
@@ -37,3 +39,4 @@ def configure_logs(level: LogLevel, log_format: LogFormat) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    limit_noise()

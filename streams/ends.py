@@ -25,7 +25,7 @@ from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, Candidate, Ext
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Verdict
 from mnemolog.schemas.stored import EndedFact, StoredFact
-from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
+from mnemolog.streams.entities.subjects import relation_to_known, subjects_by_fact
 from mnemolog.streams.merges import candidate_of, known_candidate
 from mnemolog.streams.text.differences import EntityRelation, SubjectRelation, relate_names
 
@@ -161,7 +161,8 @@ def values_relation(one: Candidate, other: Candidate, rules: EndRules) -> Subjec
 
 def _entities(one: Candidate, other: Candidate, rules: EndRules) -> EntityRelation | None:
     """The relation of their entities; a possible twin counts as another entity until somebody says more."""
-    found = entity_relation(rules.subjects.get(one.fact_id), rules.subjects.get(other.fact_id))
+    about, of_other = rules.subjects.get(one.fact_id), rules.subjects.get(other.fact_id)
+    found = relation_to_known(one.subject, about, other, of_other, rules.user_names)
     return "other" if found == "twin" else found
 
 

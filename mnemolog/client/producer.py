@@ -1,8 +1,6 @@
 """Publishes records. A record counts as accepted once every in-sync replica of the broker has it."""
 
 import asyncio
-import logging
-import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass
 from typing import Final, Self
@@ -11,7 +9,7 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka
 from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # the same
 from pydantic import SecretStr
 
-from mnemolog.common.logs import get_logger
+from mnemolog.common.logs import get_logger, limit_noise
 from mnemolog.errors import PartlyPublishedError, PublishError, ServerUnavailableError
 from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.command import Command
@@ -22,7 +20,6 @@ from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, command_h
 _log = get_logger(__name__)
 PUBLISH_TIMEOUT_SECONDS: Final = 10.0
 """How long the acknowledgement of a record may take."""
-NOISE_SECONDS: Final = 60.0
 """After one line about Kafka, how long there is no other."""
 MAX_UNACKNOWLEDGED: Final = 1000
 """Records that wait for their acknowledgement at the most; bounds the memory of publishing a long file."""
@@ -52,31 +49,6 @@ class DeliveryReport:
     name: str
     position: str | None = None
     error: PublishError | None = None
-
-
-class _OneLine(logging.Handler):
-    """Says once in a while what aiokafka says at every attempt to connect."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._said_at = -NOISE_SECONDS
-        self._unsaid = 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        now = time.monotonic()
-        if now - self._said_at < NOISE_SECONDS:
-            self._unsaid += 1
-            return
-        _log.warning("kafka_trouble", said=record.getMessage(), lines_before=self._unsaid)
-        self._said_at, self._unsaid = now, 0
-
-
-def limit_noise() -> None:
-    """Let `_OneLine` speak for aiokafka, unless the application has set up that logger itself."""
-    library = logging.getLogger("aiokafka")
-    if not library.handlers and library.level == logging.NOTSET:
-        library.addHandler(_OneLine())
-        library.propagate = False
 
 
 class RecordProducer:

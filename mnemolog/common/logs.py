@@ -6,7 +6,10 @@ application the level and the form are those of its own logging: nothing below w
 
 import logging
 import sys
-from typing import Any
+import time
+from typing import Any, Final
+
+NOISE_SECONDS: Final = 60.0
 
 
 class Logger:
@@ -47,3 +50,28 @@ class Logger:
 
 def get_logger(name: str) -> Logger:
     return Logger(name)
+
+
+class _OneLine(logging.Handler):
+    """Says once in a while what aiokafka says at every attempt to connect."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._said_at = -NOISE_SECONDS
+        self._unsaid = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        now = time.monotonic()
+        if now - self._said_at < NOISE_SECONDS:
+            self._unsaid += 1
+            return
+        get_logger(__name__).warning("kafka_trouble", said=record.getMessage(), lines_before=self._unsaid)
+        self._said_at, self._unsaid = now, 0
+
+
+def limit_noise() -> None:
+    """Let `_OneLine` speak for aiokafka, unless the application has set up that logger itself."""
+    library = logging.getLogger("aiokafka")
+    if not library.handlers and library.level == logging.NOTSET:
+        library.addHandler(_OneLine())
+        library.propagate = False

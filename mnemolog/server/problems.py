@@ -81,8 +81,8 @@ def status_of(error: Exception) -> int:
     return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 500)
 
 
-def problem_of(request: Request, error: Exception) -> Response:
-    """The answer to a request that ended with `error`."""
+def answer_to(error: Exception) -> tuple[int, str, dict[str, Any]]:
+    """What a request that ended with `error` is told: the status, a sentence, and more fields."""
     status, detail, more = status_of(error), str(error), dict[str, Any]()
     match error:
         case errors.UnknownFactError():  # whose it is, is said to nobody
@@ -102,6 +102,12 @@ def problem_of(request: Request, error: Exception) -> Response:
         case _ if status == HTTPStatus.INTERNAL_SERVER_ERROR:
             log.error("request_failed", exc_info=error)
             detail = "this is a fault of the server: its log has more"
+    return status, detail, more
+
+
+def problem_of(request: Request, error: Exception) -> Response:
+    """The answer to a request that ended with `error`."""
+    status, detail, more = answer_to(error)
     kind = f"urn:mnemolog:problem:{type(error).__name__.removesuffix('Error')}"
     return problem(request, status, detail, kind, **more)
 
@@ -119,7 +125,10 @@ def add_problems(app: FastAPI) -> None:
 
     async def of_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler of this class
-        faults = (f"{'.'.join(map(str, one['loc'][1:])) or 'body'}: {one['msg']}" for one in error.errors()[:5])
+        found = error.errors()[:5]
+        faults = [f"{'.'.join(map(str, one['loc'][1:])) or 'body'}: {one['msg']}" for one in found]
+        if any(one["loc"] == ("body",) for one in found):
+            faults.append("send a JSON object with the header Content-Type: application/json")
         return problem(request, HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(faults))
 
     app.add_exception_handler(errors.MnemologError, of_error)

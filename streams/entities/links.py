@@ -37,6 +37,7 @@ from mnemolog.streams.entities.resolver import (
     named_entities,
     names_of,
     same_as_pairs,
+    subject_type,
 )
 from mnemolog.streams.text.differences import USER
 
@@ -128,7 +129,7 @@ class TurnEntities:
             return ()
         if links := self.links_of_statement(event):
             return links[:MAX_LINKS]
-        if self.resolver.context.is_user(fact.subject):
+        if self.resolver.context.is_user(fact.subject, subject_type(fact)):
             return (_user_link(self.resolver),)
         called = self.registry.of_name(name_key(fact.subject or ""))
         if len(called) != 1:
@@ -162,7 +163,7 @@ def _statement(fact: ExtractedFact) -> _Statement:
 
 def links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLink]:
     """The entities that a fact names, then the owners in its names ("Tom's wife"). New entities are registered."""
-    if resolver.context.is_user(fact.subject):
+    if resolver.context.is_user(fact.subject, subject_type(fact)):
         yield _user_link(resolver)
     owned = []
     for entity in named_entities(fact, resolver.context):

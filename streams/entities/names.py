@@ -21,6 +21,7 @@ from mnemolog.schemas.entities import (
     KnownEntity,
     read_predicate,
 )
+from mnemolog.streams.text.differences import is_user_word
 from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters, tables
 
 _SILENT: Final = re.compile("['\u2019\u2018`\u00b4.]")
@@ -131,6 +132,7 @@ _OF_OTHERS: Final = re.compile(
     rf"^(?P<tie_words>(?:{WORDS['whose']}|{WORDS['indefinite']}) {ANY_TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE
 )
 """A tie to somebody who is not named: "her mother", "a friend", "his brother Tom"."""
+_INDEFINITE: Final = re.compile(rf"(?:{WORDS['indefinite']}|{WORDS['another']}) |some(?:one|body)$", re.IGNORECASE)
 _NEW: Final = re.compile(rf"(?<!\w)(?:{WORDS['new']})(?!\w)", re.IGNORECASE)
 _FROM: Final = re.compile(
     rf"^(?P<name>.+?) (?:from (?:(?:the|my|our) )?(?P<there>.+)|(?:{WORDS['from']}) ?(?P<origin>{WORDS['origins']}))$",
@@ -218,6 +220,19 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
         if (match := pattern.match(said)) and _is_proper(match["name"]):
             return SpokenName(text=said, name=match["name"], origin="another", is_another=pattern is _ANOTHER)
     return SpokenName(text=said, name=said)
+
+
+def is_nobody(words: str | None) -> bool:
+    """Whether a subject is a word for somebody, and no name: "a friend", "the doctor", "she"; the user is somebody."""
+    if words is None or is_user_word(words):
+        return False
+    name = read_name(words)
+    return name is None or name.is_bare
+
+
+def is_indefinite(words: str | None) -> bool:
+    """Whether the words mean somebody else each time: "a friend", "someone"."""
+    return _INDEFINITE.match(words or "") is not None
 
 
 def ties_in(text: str) -> Iterator[tuple[str, str]]:

@@ -61,7 +61,8 @@ def _stated_relations(
             linked.setdefault(key, link.entity_id)
 
     def id_of(name: str) -> UUID | None:
-        return resolver.user().entity_id if resolver.context.is_user(name) else linked.get(name_key(name))
+        named = linked.get(name_key(name))  # a dog with the user's name
+        return named or (resolver.user().entity_id if resolver.context.is_user(name) else None)
 
     for said in fact.relations:
         if is_same_as(said.predicate):

@@ -189,11 +189,15 @@ class NameContext:
     prompt_version: str | None = None
     in_run: Mapping[str, frozenset[str]] | None = None
 
-    def is_user(self, name: str | None) -> bool:
-        """Whether a name is the user's: None, a word for the user ("I"), or one of the user's names."""
+    def is_user(self, name: str | None, kind: EntityType = "person") -> bool:
+        """Whether a name is the user's: None, a word for the user ("I"), or a name of the user, said of a person."""
         if name is None or is_user_word(name):
             return True
-        return bool(self.user_names) and compare_subjects(name, USER, self.user_names) == "same"
+        return (
+            bool(self.user_names)
+            and kind in {"person", "other"}
+            and compare_subjects(name, USER, self.user_names) == "same"
+        )
 
     @property
     def other_speaker(self) -> str | None:
@@ -201,18 +205,21 @@ class NameContext:
         return None if not self.user_names or self.is_user(self.speaker) else self.speaker
 
 
+def subject_type(fact: ExtractedFact) -> EntityType:
+    return next((entity.type for entity in fact.entities if entity.role == "subject"), "other")
+
+
 def named_entities(fact: ExtractedFact, context: NameContext) -> Iterator[NamedEntity]:
     """The entities that a fact names, its subject first, without the user.
 
     Where the fact has no subject, an entity with the role "subject" is a mention.
     """
-    subject = fact.subject
-    if subject is not None and not context.is_user(subject) and 0 < len(subject) <= MAX_NAME:
-        types = (entity.type for entity in fact.entities if entity.role == "subject")
-        kind = "person" if subject == context.other_speaker else next(types, "other")
+    subject, kind = fact.subject, subject_type(fact)
+    if subject is not None and not context.is_user(subject, kind) and 0 < len(subject) <= MAX_NAME:
+        kind = "person" if subject == context.other_speaker else kind
         yield NamedEntity(name=subject, type=kind, role="subject")
     for entity in fact.entities:
-        if context.is_user(entity.name):
+        if context.is_user(entity.name, entity.type):
             continue
         if entity.role != "subject":
             yield entity

@@ -8,10 +8,12 @@ from uuid import UUID
 
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.envelopes import MatchedFacts
+from mnemolog.schemas.facts import Candidate
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.stored import MAX_CANDIDATES_OF_KEY, EntityFactsQuery, PendingCase
 from mnemolog.streams.entities.links import TurnEntities
+from mnemolog.streams.entities.names import is_indefinite, is_nobody
 from mnemolog.streams.entities.resolver import names_of
 from mnemolog.streams.text.differences import USER, EntityRelation, compare_subjects
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> EntityRelation | None:
     """Whether facts with these subjects are about one entity.
 
-    None where a fact has no entity, and for a user without a name, who may have any name.
+    None where a fact has no entity, and for a user without a name, who may have any name that is a person's.
     """
     if one is None or other is None:
         return None
@@ -32,13 +34,32 @@ def entity_relation(one: KnownEntity | None, other: KnownEntity | None) -> Entit
     of_user = any(alias.text.casefold().startswith(f"{USER}'s ") for entity in (one, other) for alias in entity.aliases)
     if of_user or not {str(one.entity_id), str(other.entity_id)}.isdisjoint(owners):  # nobody is a friend of theirs
         return "other"
-    if any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
+    may_be_of_one_type = one.type == other.type or "other" in (one.type, other.type)
+    if may_be_of_one_type and any(entity.keys("user") and not entity.keys("name") for entity in (one, other)):
         return None
     if other.entity_id in one.possible_twins or one.entity_id in other.possible_twins:
         return "twin"
     # Where a type is unknown, "Mira" and "Mira Kovac" may be one: one has all words of a name of the other.
     pairs = product(names_of(one), names_of(other)) if "other" in (one.type, other.type) else ()
     return "twin" if any(compare_subjects(name, known) != "other" for name, known in pairs) else "other"
+
+
+def relation_to_known(
+    said: str | None, subject: KnownEntity | None, known: Candidate, about: KnownEntity | None, names: Sequence[str]
+) -> EntityRelation | None:
+    """Whether a known fact, `about` an entity, is of the `subject` of a statement, which that calls `said`.
+
+    A word for nobody known ("a friend", "the doctor") is of nobody else: of a fact in the same word at most, if that is
+    definite. Of a fact without an entity, as after that was forgotten, the words of its subject tell. `names` are the
+    user's.
+    """
+    if subject is not None and about is not None:
+        return entity_relation(subject, about)
+    by_words = compare_subjects(said, known.subject, names)
+    nobodies = [is_nobody(words) for words, entity in ((said, subject), (known.subject, about)) if entity is None]
+    if any(nobodies):
+        return None if by_words == "same" and not is_indefinite(said) else "other"
+    return "other" if about is None and by_words == "other" else None
 
 
 def subjects_by_fact(subjects: Iterable[KnownEntity]) -> dict[UUID, KnownEntity]:
@@ -70,8 +91,7 @@ def with_subject_relations(
 ) -> MatchedFacts:
     """The facts of a turn, each candidate with whether it is about the entity of the fact.
 
-    `others` are the subjects of candidates that were looked up after the names of the turn. Of a known fact without an
-    entity, as after that was forgotten, the words of its subject tell.
+    `others` are the subjects of candidates that were looked up after the names of the turn.
     """
     subjects = subjects_by_fact((*others, *found.registry))
     facts = []
@@ -83,10 +103,8 @@ def with_subject_relations(
         candidates = []
         for known in matched.candidates:
             about = subjects.get(known.fact_id)
-            relation = entity_relation(subject, about) or known.subject_relation
-            by_words = compare_subjects(matched.fact.subject, known.subject, envelope.user_names)
-            if relation is None and about is None and by_words == "other":
-                relation = "other"
+            relation = relation_to_known(matched.fact.subject, subject, known, about, envelope.user_names)
+            relation = relation or known.subject_relation
             candidates.append(known.model_copy(update={"subject_relation": relation}))
         facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))
     return envelope.model_copy(update={"facts": tuple(facts)})

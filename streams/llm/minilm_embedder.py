@@ -1,7 +1,9 @@
 """The offline embedder: MiniLM on this machine's processor, without a server or a key. Needs the extra `offline`."""
 
 import asyncio
+import ctypes
 import hashlib
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -107,3 +109,22 @@ def load_model() -> tuple[Tokenizer, Any]:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return tokenizer, session
+
+
+def _leave_to_parent() -> None:
+    """A forked process loads a model of its own, and does not end this one: its threads are the parent's alone.
+
+    Whatever ends a session, or ONNX Runtime at the exit of the process, would wait for them for ever.
+    """
+    if load_model.cache_info().currsize:
+        _, session = load_model()
+        for one in (session, session._sess):  # noqa: SLF001 - the second has the threads
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+        load_model.cache_clear()
+        libc = ctypes.CDLL(None)
+        if hasattr(libc, "on_exit"):  # glibc: leave with the exit code before the library's own handlers
+            libc.on_exit(libc._exit, None)  # noqa: SLF001 - the name that C gives it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)

@@ -28,7 +28,7 @@ from mnemolog.schemas.facts import Candidate, MatchedFact
 from mnemolog.schemas.ids import provisional_fact_id
 from mnemolog.schemas.provenance import Decision
 from mnemolog.schemas.stored import StoredFact
-from mnemolog.streams.entities.subjects import entity_relation, subjects_by_fact
+from mnemolog.streams.entities.subjects import relation_to_known, subjects_by_fact
 from mnemolog.streams.llm.ports import KnownAs, Question
 from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.merges import candidate_of, says_more
@@ -280,7 +280,12 @@ def conflicts_to_retry(facts: Sequence[MatchedFact], rules: TurnRules) -> tuple[
 
 
 def with_facts_beside(
-    question: Question, beside: Sequence[StoredFact], subjects: Sequence[KnownEntity], *, at: datetime
+    question: Question,
+    beside: Sequence[StoredFact],
+    subjects: Sequence[KnownEntity],
+    *,
+    at: datetime,
+    user_names: Sequence[str],
 ) -> Question:
     """The question with the facts of its first asking that still hold `at` a time, before the other near facts.
 
@@ -297,7 +302,7 @@ def with_facts_beside(
     subject = about.get(question.known.fact_id) if question.known else None
     rivals: list[Candidate] = []
     for known in {**first, **near}.values():
-        relation = entity_relation(subject, about.get(known.fact_id))
+        relation = relation_to_known(question.fact.subject, subject, known, about.get(known.fact_id), user_names)
         rival = known if relation is None else known.model_copy(update={"subject_relation": relation})
         if not rival.is_of_other_entity:
             rivals.append(rival)

@@ -171,11 +171,11 @@ def clear_held(
 
 
 def is_resend(known: Candidate, statement: StatementContext, rules: TurnRules) -> bool:
-    """Whether a statement has the words of a known fact, or was said in its words, within the `resend_window` of it."""
+    """Whether a turn says the words of a known fact once more within the `resend_window`, and no more certainly."""
     since = statement.said_at - (known.said_at or known.true_from)
     if since > timedelta(seconds=rules.policy.resend_window):
         return False
-    return statement.fact.content_hash == known.content_hash or statement.fact.excerpt == known.excerpt
+    return statement.fact.excerpt == known.excerpt and statement.confidence <= known.confidence
 
 
 def is_late_news(

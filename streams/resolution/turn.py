@@ -324,7 +324,7 @@ class TurnDecider:
         newer: dict[UUID, None] = {}
         for fact_id, retry in unresolved.items():
             known_beside = [stored[other] for other in beside[fact_id] if other in stored]
-            retry = with_facts_beside(retry, known_beside, subjects, at=at)  # noqa: PLW2901 -- the same question
+            retry = with_facts_beside(retry, known_beside, subjects, at=at, user_names=context.rules.user_names)  # noqa: PLW2901 -- the same question
             if retry.known is not None and retry.candidates:
                 found.append(replace(retry, stored=stored.get(fact_id)))
                 since = retry.known.true_from

@@ -24,7 +24,7 @@ from mnemolog.projections.queries.entity_graph import EntityGraph
 from mnemolog.projections.queries.pending import PendingMerge
 from mnemolog.server.access import ForbiddenError, NotAuthenticatedError
 from mnemolog.server.gate import COOKIE, Access, Authorise, Gate, Ids
-from mnemolog.server.problems import status_of
+from mnemolog.server.problems import answer_to, status_of
 
 MAX_FACTS: Final = 1000
 STEPS: Final = 1000
@@ -67,10 +67,13 @@ class HtmlRoute(APIRoute):
         async def answer(request: Request) -> Response:
             try:
                 return await handle(request)
-            except NotAuthenticatedError:
+            except NotAuthenticatedError as error:
+                if request.method == "POST":
+                    return _page("sign_in", {"ids": {}, "message": str(error)}, status=HTTPStatus.UNAUTHORIZED)
                 return RedirectResponse("/page/sign-in", HTTPStatus.SEE_OTHER)
             except MnemologError as error:
-                return _page("error", {"message": str(error), "ids": {}}, status=status_of(error))
+                status, detail, _ = answer_to(error)
+                return _page("error", {"message": detail, "ids": {}}, status=status)
 
         return answer
 
@@ -121,7 +124,7 @@ async def start(request: Request, access: MayRead) -> Response:
 
 @router.get("/page/sign-in")
 async def sign_in_form() -> Response:
-    return _page("sign_in", {"ids": {}})
+    return _page("sign_in", {"ids": {}, "message": ""})
 
 
 @router.post("/page/sign-in")
@@ -164,7 +167,7 @@ async def facts(request: Request, view: Viewed, believed: Place = STEPS, true: P
     held = _at(true, [one.true_from for one in versions], now)
     is_now = believed == true == STEPS
     found = await view.memory.facts(limit=MAX_FACTS) if is_now else await view.memory.facts_as_of(told, held)
-    values: dict[str, Any] = {"facts": found, "told": told, "held": held, "believed": believed, "true": true}
+    values: dict[str, Any] = {"facts": found, "told": told, "held": held, "told_place": believed, "held_place": true}
     name = "facts_list" if request.headers.get("hx-request") == "true" else "facts"
     return view.show(name, **values, is_now=is_now, last=STEPS, is_cut=len(versions) == MAX_FACTS)
 

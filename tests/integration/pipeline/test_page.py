@@ -80,6 +80,7 @@ async def test_each_page_shows_words_of_users_as_text_alone(url: str) -> None:
             assert answer.status_code == 200, answer.text
         unknown = await http.get("/page/fact", params={"user_id": "somebody", "fact_id": facts[0]["fact_id"]})
         assert (unknown.status_code, facts[0]["text"] in unknown.text) == (404, False)
+        assert "alice" not in unknown.text, "whose it is, is said to nobody"
         assert (await http.get("/page/failed")).status_code == 200
         assert (await http.get("/")).status_code == 200
 
@@ -103,7 +104,8 @@ async def test_who_has_signed_in_sees_what_the_key_may_see(settings: Settings) -
         same_site = {"Origin": served}
         assert (await http.get("/page/facts")).headers["location"] == "/page/sign-in"
         wrong = await http.post("/page/sign-in", data={"key": f"{text}x"}, headers=same_site)
-        assert (wrong.status_code, COOKIE in http.cookies) == (303, False)
+        assert (wrong.status_code, COOKIE in http.cookies) == (401, False)
+        assert 'role="alert"' in wrong.text
         right = await http.post("/page/sign-in", data={"key": text}, headers=same_site)
         assert all(word in right.headers["set-cookie"].lower() for word in ("httponly", "samesite=strict"))
         assert "Munich" in (await http.get("/page/facts")).text
@@ -133,6 +135,7 @@ def _walk(url: str, browser: Chrome) -> None:
     browser.get(url)
     browser.find_element(By.ID, "user_id").send_keys(USER, Keys.ENTER)
     wait.until(lambda page: "Munich" in page.find_element(By.ID, "facts").text)
+    assert [browser.find_element(By.ID, one).get_attribute("value") for one in ("believed", "true")] == ["1000", "1000"]
     assert HOSTILE in browser.find_element(By.ID, "facts").text
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     browser.find_element(By.ID, "believed").send_keys(Keys.HOME)

@@ -112,15 +112,15 @@ def _changed_query(store: Any, name: str, was: str, becomes: str) -> tuple[Any, 
 def namesakes_are_the_user() -> PatchedPlaces:
     right = NameContext.is_user
 
-    def is_user(self: NameContext, name: str | None) -> bool:
-        return right(self, name and name.split()[-1])
+    def is_user(self: NameContext, name: str | None, *kind: str) -> bool:
+        return right(self, name and name.split()[-1], *kind)
 
     return [(NameContext, "is_user", is_user)]
 
 
 @fault("two full first names are of one person", found_by="people")
 def full_names_do_not_clash() -> PatchedPlaces:
-    return [(resolver, "is_other_full_name", lambda *_: False)]
+    return [(resolver, "are_of_two", lambda *_: False)]
 
 
 @fault("who is who changes, and ends and values stay", found_by="people")

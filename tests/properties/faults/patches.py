@@ -22,12 +22,12 @@ from mnemolog.streams.llm import evidence, reply_checks, resolve_prompt, shared_
 from mnemolog.streams.resolution import classify, decide, events, guards, turn, verdicts
 from mnemolog.streams.resolution.events import EventBuilder
 from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
+from mnemolog.streams.runtime import decision_stages
 from mnemolog.streams.stages import extract, promote
 from mnemolog.streams.stages.extract import ParsedSource
 from mnemolog.streams.text import differences
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import comparable_text, words_of
-from tests.properties import harness
 from tests.properties.faults.former import PatchedPlaces, fault
 
 
@@ -160,7 +160,7 @@ def subjects_by_their_words() -> PatchedPlaces:
     def unknown(*_: object) -> None:
         return None
 
-    places = [(module, "entity_relation", unknown) for module in (subjects, ends)]
+    places = [(module, "entity_relation", unknown) for module in (subjects,)]
     return [(differences, "compare_subjects", compared), *places]
 
 
@@ -225,7 +225,7 @@ def future_turns_are_not_capped() -> PatchedPlaces:
         envelope = source.envelope.model_copy(update={"occurred_at": told.occurred_at})
         return ParsedSource(envelope, told)
 
-    return [(extract, "parse_source", uncapped), (harness, "parse_source", uncapped)]
+    return [(extract, "parse_source", uncapped), (decision_stages, "parse_source", uncapped)]
 
 
 @fault("a late repetition does not move the beginning")

@@ -21,7 +21,8 @@ from prometheus_client import REGISTRY
 from mnemolog import MemoryClient, MnemologError
 from mnemolog.client.discovery import DISCOVERY_FILE, ServerAddresses, discovery_file, with_discovered_servers
 from mnemolog.client.metrics import CATALOGUE, search_phase
-from mnemolog.client.producer import RecordProducer, limit_noise
+from mnemolog.client.producer import RecordProducer
+from mnemolog.common.logs import limit_noise
 from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
 

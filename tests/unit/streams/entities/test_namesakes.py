@@ -213,6 +213,12 @@ def test_a_namesake_is_no_possible_twin_of_the_user(said: str) -> None:
     assert talk.asked == ()
 
 
+@pytest.mark.parametrize("kind", ["pet", "place", "firm", "thing"])
+@pytest.mark.parametrize("user", ["Sam", "Florence", "Dell"])
+def test_a_pet_or_a_thing_with_the_name_of_the_user_is_another(kind: str, user: str) -> None:
+    assert groups(f"I | {kind}: {user} | {user} | what: {user}", user) == "UAUU"
+
+
 @pytest.mark.parametrize("name", [(), ("Alice",)])
 def test_a_friend_of_the_user_is_another_whatever_the_user_is_called(name: tuple[str, ...]) -> None:
     user = known_entity(*name, is_user=True)

@@ -27,6 +27,8 @@ TWIN = known_entity("Mira", number=2, twins=[MIRA.entity_id])
         (MIRA, known_entity("Mira Kovac"), "other"),
         (MIRA, known_entity("Mira Kovac", kind="other"), "twin"),
         (MIRA, known_entity(is_user=True), None),
+        (known_entity("Sam", kind="animal"), known_entity(is_user=True), "other"),
+        (known_entity("Florence", kind="place"), known_entity(is_user=True), "other"),
         (MIRA, known_entity("Alice", is_user=True), "other"),
         (known_entity("The user's company", kind="organisation"), known_entity(is_user=True), "other"),
         (MIRA, None, None),
@@ -48,6 +50,14 @@ def test_two_subjects_are_one_entity_or_not(
         ("Ana Keller", "Ana", None),
         ("Ana", "Ana", None),
         ("Ana", None, None),
+        ("a friend", None, "other"),
+        ("a friend", "a friend", "other"),
+        ("our doctor", "the boss", "other"),
+        ("the boss", "the boss", None),
+        ("her mother", "Ana", "other"),
+        ("my friends", None, "other"),
+        (None, "a colleague", "other"),
+        ("Ana", "his brother", "other"),
     ],
 )
 def test_the_words_of_a_known_fact_tell_whom_it_is_about_where_no_entity_does(

@@ -171,7 +171,12 @@ def test_each_guard_stands_on_each_way(  # noqa: PLR0917 -- a row of the table
         pytest.param({}, {}, True, id="no guard"),
         pytest.param({}, {"needs_human": True}, False, id="human_word"),
         pytest.param({}, {"said_at": NEXT_YEAR}, False, id="late_news"),
-        pytest.param({"said_at": TODAY}, {"said_at": TODAY}, False, id="a resend"),
+        pytest.param(
+            {"said_at": TODAY, "excerpt": known_fact().text, "confidence": 1.0},
+            {"said_at": TODAY},
+            False,
+            id="a resend",
+        ),
     ],
 )
 @pytest.mark.parametrize("verdict", ["KEEP", "MERGE", None])

@@ -105,7 +105,7 @@ def test_a_speculation_confirms_nothing_that_is_held(speaker: str) -> None:
 
 
 def said_before(delay: timedelta) -> Candidate:
-    return MUNICH.model_copy(update={"said_at": TODAY - delay, "excerpt": "I live in Munich"})
+    return MUNICH.model_copy(update={"said_at": TODAY - delay, "excerpt": "I live in Munich", "confidence": 0.95})
 
 
 SECONDS, WINDOW = timedelta(seconds=4), timedelta(seconds=EffectivePolicy().resend_window)
@@ -122,14 +122,29 @@ SECONDS, WINDOW = timedelta(seconds=4), timedelta(seconds=EffectivePolicy().rese
         pytest.param(SECONDS, {"rules": EffectivePolicy(resend_window=1)}, True, id="after a shorter window"),
     ],
 )
-@pytest.mark.parametrize("words", ["the text", "the excerpt"])
+@pytest.mark.parametrize("text", [MUNICH.text, "Mira is in Munich."])
 def test_a_resend_confirms_nothing_that_is_held(
-    delay: timedelta, fields: dict[str, Any], confirms: bool, words: str
+    delay: timedelta, fields: dict[str, Any], confirms: bool, text: str
 ) -> None:
     known, context = said_before(delay), decision_context(held(said_at=TODAY - delay), **fields)
-    said = {"text": MUNICH.text} if words == "the text" else {"text": "Mira is in Munich.", "excerpt": known.excerpt}
+    said = {"text": text, "excerpt": known.excerpt}
     (event,) = decide_all([matched_fact(known, **said)], {0: llm_decision("KEEP", known)}, context)
     assert isinstance(event, PendingConfirmed if confirms else FactSkipped)
+
+
+@pytest.mark.parametrize(
+    ("was", "said"),
+    [
+        ({"excerpt": "Perhaps I live in Munich."}, {"excerpt": "Yes, I have lived in Munich for good."}),
+        ({"excerpt": "maybe Munich, who knows"}, {"excerpt": "It's Munich."}),
+        ({"excerpt": "live in Munich", "confidence": 0.5}, {"excerpt": "live in Munich"}),
+    ],
+)
+def test_other_words_or_more_certain_ones_are_no_resend(was: dict[str, Any], said: dict[str, Any]) -> None:
+    known, context = said_before(SECONDS).model_copy(update=was), decision_context(held(said_at=TODAY - SECONDS))
+    stated = matched_fact(known, text=MUNICH.text, **said)
+    (event,) = decide_all([stated], {0: llm_decision("KEEP", known)}, context)
+    assert isinstance(event, PendingConfirmed)
 
 
 @pytest.mark.parametrize(("delay", "kind"), [(SECONDS, FactSkipped), (WINDOW + SECONDS, FactConfirmed)])

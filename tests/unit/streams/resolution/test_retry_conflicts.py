@@ -159,11 +159,11 @@ def test_what_it_was_put_beside_is_a_rival_where_both_are_of_one_entity(twin: bo
     conflict = about_unresolved(BONN, BERLIN)
     about = (BONN.fact_id, ulm) if same else (BONN.fact_id, BERLIN.fact_id)
     subjects = [mira(1, *about, twin=2 if twin else None), *([] if same else [mira(2, ulm)])]
-    told = with_facts_beside(conflict, [beside], subjects, at=TODAY)
+    told = with_facts_beside(conflict, [beside], subjects, at=TODAY, user_names=())
     rivals = {known.fact_id: known.subject_relation for known in told.candidates}
     assert rivals == ({ulm: "same", BERLIN.fact_id: None} if same else {BERLIN.fact_id: "same"})
     near_of_another = [mira(1, BONN.fact_id, twin=2 if twin else None), mira(2, BERLIN.fact_id)]
-    assert with_facts_beside(conflict, [], near_of_another, at=TODAY).candidates == ()
+    assert with_facts_beside(conflict, [], near_of_another, at=TODAY, user_names=()).candidates == ()
 
 
 def test_no_more_is_asked_again_than_a_turn_should_pay_for() -> None:

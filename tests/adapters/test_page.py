@@ -1,0 +1,43 @@
+"""The examples of docs/how-to/frameworks.md as they stand."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mnemolog.testing import AsyncInMemoryClient, InMemoryClient
+from tests.adapters import test_google_adk, test_langchain, test_openai_agents
+
+PAGE = (Path(__file__).parents[2] / "docs/how-to/frameworks.md").read_text(encoding="utf-8")
+EXAMPLES: dict[str, str] = dict(re.findall(r"(?ms)^## ([^\n]+)\n(?:(?!\n## ).)*?```python\n(.*?)```", PAGE))
+
+
+def model_of(framework: str) -> Any:
+    answers = ["Good.", "In Bern."]
+    match framework:
+        case "LangChain":
+            return test_langchain.answering(*answers)
+        case "OpenAI Agents":
+            return test_openai_agents.Answers(*answers)
+        case "Google ADK":
+            return test_google_adk.answering(*answers)
+    return None
+
+
+def test_each_section_has_an_example() -> None:
+    assert [*EXAMPLES] == re.findall(r"(?m)^## (.*)", PAGE)
+
+
+@pytest.mark.parametrize("framework", EXAMPLES)
+def test_an_example_works(framework: str, memory: InMemoryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
+    async_memory = AsyncInMemoryClient()
+    exec(EXAMPLES[framework], {"memory": memory, "async_memory": async_memory, "model": model_of(framework)})  # noqa: S102 - the page's own code
+    for client in (memory, async_memory):
+        tables = client._connections.tables  # type: ignore[attr-defined] # of the client without servers
+        if facts := [row.fact.text for row in tables.facts.values()]:
+            assert facts == [facts[0]]
+            assert "Bern" in facts[0] or "Otto" in facts[0]
+            return
+    pytest.fail("nothing was remembered")
