@@ -494,9 +494,9 @@ class Evidence:
         )
         said = [one for text in self.texts for one in sentences_of(text)]
         asked = [one for one in said if not _QUESTION_MARKS.isdisjoint(one)]
-        of_assistant = (one for one in (*turn.messages, *background.messages) if one.role == "assistant")
+        assistants: list[Message | EarlierMessage] = [*turn.messages, *background.messages]
         self.stated = (*(one for one in said if one not in asked), *self.names)
-        self.unstated = (*asked, *(one.content for one in of_assistant))
+        self.unstated = (*asked, *(one.content for one in assistants if one.role == "assistant"))
 
     def support(self, text: str, excerpt: str, **fields: Any) -> tuple[Sequence[Message], list[FieldFault]]:
         """The messages that say the excerpt and from which a fact follows, and what is wrong with its fields.

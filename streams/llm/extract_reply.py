@@ -571,23 +571,25 @@ def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: S
     return described if 0 < len(described) <= MAX_NAME and described != subject else None
 
 
+def _nearest(spans: Sequence[tuple[int, int]], place: int) -> tuple[int, int]:
+    return min(spans, key=lambda span: max(span[0] - place, place - span[1], 0))
+
+
 def _times(fact: _Fact, turn: Turn) -> dict[str, Any]:
     """When a fact began and ends, by the words of its excerpt: the clause that says it, of several.
 
     A time ahead is the end of a plan, or of what is said to end; else it is a beginning.
     """
-    at, own, ends = turn.occurred_at, read(fact.text).words, [one.start() for one in _CLAUSE_END.finditer(fact.excerpt)]
-    times = find_times(fact.excerpt, at)
-    clauses = [range(*pair) for pair in pairwise((0, *ends, len(fact.excerpt)))]
-    rest = fact.excerpt
-    for when in times:
-        rest = rest[: when.span[0]] + " " * (when.span[1] - when.span[0]) + rest[when.span[1] :]
-    clauses = [one for one in clauses if read(rest[one.start : one.stop]).told]  # "In May, I moved"
-    shared = [len(own & read(rest[one.start : one.stop]).words) for one in clauses]
+    at, own = turn.occurred_at, read(fact.text).words
+    times, rest = find_times(fact.excerpt, at), fact.excerpt
+    for first, last in (when.span for when in times):
+        rest = rest[:first] + " " * (last - first) + rest[last:]
+    ends = (0, *(one.start() for one in _CLAUSE_END.finditer(rest)), len(rest))
+    clauses = [pair for pair in pairwise(ends) if read(rest[slice(*pair)]).told]  # not "In May" of "In May, I moved"
     if len(clauses) > 1:
-        said = [one for one, words in zip(clauses, shared, strict=True) if words and words == max(shared)]
-        near = [min(clauses, key=lambda one, at=when.span[0]: max(one.start - at, at - one.stop, 0)) for when in times]
-        times = tuple(when for when, one in zip(times, near, strict=True) if said == [one])
+        shared = {pair: len(own & read(rest[slice(*pair)]).words) for pair in clauses}
+        most = max(shared.values())
+        times = tuple(when for when in times if most and shared[_nearest(clauses, when.span[0])] == most)
     began = next((one.start(at) for one in times if one.role != "until" and one.last < at.date()), None)
     until = next((one.end(at) for one in times if one.role == "until" and one.last >= at.date()), None)
     ahead = next((one for one in times if one.role != "until" and one.first > at.date()), None)
