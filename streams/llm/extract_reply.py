@@ -580,14 +580,14 @@ def _times(fact: _Fact, turn: Turn) -> dict[str, Any]:
 
     A time ahead is the end of a plan, or of what is said to end; else it is a beginning.
     """
-    at, own = turn.occurred_at, read(fact.text).words
+    at, own = turn.occurred_at, read(fact.text).told
     times, rest = find_times(fact.excerpt, at), fact.excerpt
     for first, last in (when.span for when in times):
         rest = rest[:first] + " " * (last - first) + rest[last:]
     ends = (0, *(one.start() for one in _CLAUSE_END.finditer(rest)), len(rest))
     clauses = [pair for pair in pairwise(ends) if read(rest[slice(*pair)]).told]  # not "In May" of "In May, I moved"
     if len(clauses) > 1:
-        shared = {pair: len(own & read(rest[slice(*pair)]).words) for pair in clauses}
+        shared = {pair: len(own & read(rest[slice(*pair)]).told) for pair in clauses}
         most = max(shared.values())
         times = tuple(when for when in times if most and shared[_nearest(clauses, when.span[0])] == most)
     began = next((one.start(at) for one in times if one.role != "until" and one.last < at.date()), None)
