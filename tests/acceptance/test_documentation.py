@@ -28,7 +28,7 @@ PUBLISH = (ROOT / "docs/how-to/publish.md").read_text()
 CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8}\b"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d"), "TIME"),
-    (re.compile(r"\b\d+(\.\d+)? ms\b"), "MS"),
+    (re.compile(r"\b\d+(\.\d+)? m?s\b"), "MS"),
     (re.compile(r"\b(score|similarity) \d\.\d+\b"), r"\1 FRACTION"),
 )
 
