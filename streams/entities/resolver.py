@@ -39,6 +39,7 @@ from mnemolog.streams.entities.names import (
     are_of_two,
     bearer_called,
     compare_names,
+    double_first_name,
     forms_of,
     has_tie,
     is_surname,
@@ -47,6 +48,7 @@ from mnemolog.streams.entities.names import (
     read_name,
     relation_of_names,
     same_numbers,
+    title_of,
     words_key,
 )
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
@@ -350,13 +352,16 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
         return Fit(0, "tie") if is_tied else None
     if not names.isdisjoint(asked.keys) and not (asked.others and are_of_two(asked.keys, names)):
         is_own = bool(entity.aliases) and entity.aliases[0].key.partition(" (")[0] == name.key
-        return Fit(0, "exact" if is_own else "alias")
+        title, titles = title_of(name.name or ""), {title_of(one.text) for one in entity.aliases} - {""}
+        is_another = title and titles and title not in titles
+        return Fit(0, "exact" if is_own else "alias", "known by another title" if is_another else None)
     if is_tied and not names:
         return Fit(1, "tie", "said to be a new one" if name.is_new else None)
     kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
     pairs = product(asked.keys, names) if entity.type in kinds else ()
     related = {relation_of_names(key, one) for key, one in pairs} - {None}
-    if related and any(map(is_surname, (name.name or "", *(one.text for one in entity.aliases)))):
+    texts = [name.name or "", *(one.text for one in entity.aliases if one.kind == "name")]
+    if related and (any(map(is_surname, texts)) or len({*map(double_first_name, texts)}) > 1):
         related = {"doubtful"}
     has_first = name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}
     if related or (is_tied and has_first):  # a surname may change by marriage

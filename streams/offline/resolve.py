@@ -13,6 +13,7 @@ from mnemolog.streams.entities.names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflicts
 from mnemolog.streams.offline.sentences import FILLS, WORDS, SlotStatement, same_value, slot_statements, without_fillers
 from mnemolog.streams.text.differences import differences, relate_subjects, same_terms
+from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import NUMBERS
 
 _EMPTY: Final = frozenset("a an the do does at all any really very so now again".split())  # noqa: SIM905 -- words
@@ -70,6 +71,9 @@ def _finding(says: Sequence[SlotStatement], new: _Fact, old: _Fact, at: datetime
     may_return = old.key is None and old.action_hint == "retract" and new.key not in TIE_TYPES
     ended = slot_statements(old.excerpt, at) if may_return else ()
     is_again = any(one.act not in FILLS and new.key in one.keys and same_value(one.value, new.value) for one in ended)
+    says_not, denied = (WORDS["negation"].search(one.excerpt) for one in (new, old))
+    is_denied = old.key is None and new.key not in TIE_TYPES and denied and not says_not
+    is_again |= bool(is_denied) and {*read(new.text).stems} <= {*read(old.text).stems}
     return ("REPLACE", "what had ended is so again") if is_again else None
 
 

@@ -77,7 +77,7 @@ SHORT_FORMS = [
     (None, "my friend Steffi | Stefanie | Stefanie Kurz", "AAA"),
     (None, "Дмитрий | Дима | дмитрий", "AAA"),
     (None, "Dr. Keller | Ana Keller | Keller", "ABA"),
-    (None, "Dr. Martin | Martin Keller | Prof. Martin", "ABA"),
+    (None, "Dr. Martin | Martin Keller | Dr. Martin", "ABA"),
     (None, "Martin Keller | Dr. Martin | Martin Keller", "ABA"),
     (None, "Dr. Ana Keller | Ana | Dr. Keller", "AAB"),
     (None, "Nathan | Nathaniel | Johann | Johannes | Harrison | Harris", "ABCDEF"),
