@@ -54,8 +54,6 @@ from mnemolog.streams.entities.names import (
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
 from mnemolog.streams.text.tokens import whole_words
 
-_FORMER: Final = "ex_"
-
 
 @dataclass(frozen=True, slots=True)
 class NameVectors:
@@ -157,9 +155,9 @@ class EntityRegistry:
 
 
 def marks_of(entity: KnownEntity) -> frozenset[str]:
-    """What distinguishes an entity from others of its name: the keys of its ties, former or not, and its origins."""
+    """What distinguishes an entity from others of its name: the keys of its ties and its origins."""
     origins = (key[key.index(" (") :] for key in entity.keys("name") if " (" in key)
-    return frozenset((*(tie.removeprefix(_FORMER) for tie in entity.keys("tie")), *origins))
+    return frozenset((*entity.keys("tie"), *origins))
 
 
 def names_of(entity: KnownEntity) -> frozenset[str]:
@@ -290,7 +288,7 @@ class AskedName(NamedTuple):
     @property
     def marks(self) -> set[str]:
         """The marks (`marks_of`) that the bearer of the name has."""
-        tie = {self.tie_key.removeprefix(_FORMER)} if self.tie_key else set()
+        tie = {self.tie_key} if self.tie_key else set()
         return tie | {key_with_origin("", self.name.origin)} - {""}
 
 
@@ -366,7 +364,7 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
     has_first = name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}
     if related or (is_tied and has_first):  # a surname may change by marriage
         against = None
-        if related.isdisjoint(("part", "form")) or (registry.has_twin(entity) and not has_first):
+        if related.isdisjoint(("part", "form")) or registry.has_twin(entity):
             against = "the names may be of two"
         elif are_of_two(asked.keys, names):
             against = "known by another full name or short form"

@@ -92,6 +92,7 @@ class PeoplePlayer(Player):
         promoted = [one for one in events if one.promoted_from and one.promoted_from.source_id == turn]
         told = promoted or own
         assert len(told) == 1, f"{turn} tells {len(told)} facts"
+        assert told[0].new_fact
         return told[0].new_fact.fact_id
 
     def _entity(self, who: str) -> UUID:
