@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-to-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality understanding model recordings model-rival dialogues natural recall screens docs lint format generate lock clean hostile
+.PHONY: help setup demo up test simulation properties chaos bench bench-large bench-rival flame quality understanding model recordings model-rival adapters dialogues natural recall screens docs lint format generate lock clean hostile
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -69,6 +69,16 @@ $(RIVAL_STAMP): tests/bench/rival/requirements.lock | $(STAMP)
 bench-rival: $(STAMP) $(RIVAL_STAMP) ## the same with mem0 in one run, for the page of `make bench`; ARGS=--quick
 	@$(BIN)/python -m tests.bench.rival $(ARGS)
 
+ADAPTERS := .venv-adapters
+ADAPTERS_STAMP := $(ADAPTERS)/.installed
+$(ADAPTERS_STAMP): tests/adapters/requirements.lock | $(STAMP)
+	@test -x $(ADAPTERS)/bin/python || $(PYTHON) -m venv $(ADAPTERS)
+	@$(BIN)/uv pip sync --quiet --python $(ADAPTERS)/bin/python --require-hashes --compile-bytecode $<
+	@touch $@
+
+adapters: $(ADAPTERS_STAMP) ## tests of mnemolog/adapters with the real frameworks, in a venv of their own; ARGS=...
+	@PYTHONPATH=. $(ADAPTERS)/bin/python -m pytest --confcutdir tests/adapters -o filterwarnings=default tests/adapters $(ARGS)
+
 flame: $(STAMP) ## flame graphs of the stages at work, by py-spy, into docs/images; ARGS=...
 	@$(BIN)/python -m tests.bench.flame_graph $(ARGS)
 
@@ -130,10 +140,11 @@ lock: $(STAMP) ## resolve all locks anew from pyproject.toml
 	@printf 'hatchling\neditables\n' | $(RESOLVE) --upgrade --extra all pyproject.toml - -o requirements.lock
 	@printf 'hatchling\neditables\n' | $(RESOLVE) --upgrade --all-extras --constraint requirements.lock pyproject.toml - -o requirements-dev.lock
 	@$(RESOLVE) --upgrade tests/bench/rival/requirements.in -o tests/bench/rival/requirements.lock
+	@$(RESOLVE) --upgrade --extra offline pyproject.toml tests/adapters/requirements.in -o tests/adapters/requirements.lock
 	@$(BIN)/python scripts/install.py dev
 	@$(BIN)/python scripts/generate.py
 	@touch $(STAMP)
 
 clean: ## remove what the commands above have made
-	rm -rf $(VENV) $(RIVAL) .mnemolog .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	rm -rf $(VENV) $(RIVAL) $(ADAPTERS) .mnemolog .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -13,7 +13,7 @@ from mnemolog.schemas.stored import Background
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.llm.ask import find_object, list_schema, object_schema, one_line, quoted
 from mnemolog.streams.llm.evidence import shown_messages
-from mnemolog.streams.llm.extract_reply import HINT_OF_CHANGE, lines_of, numbered_lines
+from mnemolog.streams.llm.extract_reply import lines_of, numbered_lines
 from mnemolog.streams.llm.ports import ChatMessage, ExtractionTask, SharedPrompt, TaskPrompt
 
 MOOD_TEXT: Final = (
@@ -156,7 +156,7 @@ def _schema(categories: tuple[str, ...], *, has_mood: bool) -> Mapping[str, Any]
         "about": text,
         "slot": text,
         "category": {"type": "string", "enum": list(categories)},
-        "change": {"type": "string", "enum": [*HINT_OF_CHANGE, "unsure"]},
+        "change": {"type": "string", "enum": ["new", "changed", "ended", "unsure"]},
         "names": text,
     }
     moods = {"moods": list_schema(object_schema(MOOD))} if has_mood else {}

@@ -43,6 +43,7 @@ from mnemolog.schemas.facts import (
     Slot,
     ranked_categories,
 )
+from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import DroppedStatement, DropReason
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities.names import (
@@ -64,7 +65,7 @@ from mnemolog.streams.text.differences import USER, is_user_word
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, noted
-from mnemolog.streams.text.tokens import comparable_text, has_words, tables
+from mnemolog.streams.text.tokens import DATES, PATTERNS, SMALL_WORDS, UNITS, WORDS, comparable_text, has_words, tables
 
 _TYPE: Final[TypeAdapter[str]] = TypeAdapter(EntityType)
 _TYPES: Final[Mapping[str, EntityType]] = {
@@ -184,8 +185,21 @@ def told_relations(
 
 
 MAX_FACTS = 100
-HINT_OF_CHANGE: Final[Mapping[str, ActionHint]] = {"new": "new", "changed": "update", "ended": "retract"}
-"""What a model is asked for, and what a fact has."""
+_WORDS_OF_CHANGE: Final[Mapping[tuple[ActionHint, Certainty], str]] = {
+    ("new", "explicit"): "new added add",
+    ("new", "speculation"): "unsure",
+    ("new", "weak"): "maybe guess guessed guesses possibly perhaps probably likely not_sure uncertain doubt doubts",
+    ("update", "explicit"): "changed change update updated replace replaced moved switched corrected correction",
+    ("retract", "explicit"): "ended end ends over stopped stop no_longer former finished gone retract retracted",
+}
+_CHANGES: Final = {word: meaning for meaning, words in _WORDS_OF_CHANGE.items() for word in words.split()}
+"""What the words of models for a change mean: the hint, and how certain the fact is."""
+_NO_VALUE: Final = re.compile(
+    r".*(?:[-=]>|[→⇒]|\b(?:was|formerly|former|previously)\b).*|(?:not|nicht|none|nobody)\b.*"
+    r"|ended|over|stopped|finished|gone|quit|left",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What stands in the place of a value and is none: a denial, an end, or the way from one value to another."""
 _KINDS: Final[Mapping[str, ImportanceCategory]] = {
     "identity": "biographical_milestone",
     "relationship": "relationship_change",
@@ -263,8 +277,31 @@ def _as_words(value: Any, between: str) -> Any:
     return "" if ask.is_nothing(value) or value is True else str(value)
 
 
-def _with_fields(item: Any, lines: Sequence[str]) -> Any:
-    """A fact of a reply in the fields of `_Fact`, with the words of its line; a lone text is that of the fact."""
+_DAYS: Final = frozenset(word for word, day in DATES.items() if day in ("today", "yesterday", "tomorrow"))
+_TIMES: Final = SMALL_WORDS | WORDS["time_words"] | DATES.keys() | UNITS.keys()
+
+
+def _read_slot(slot: str, excerpt: str) -> dict[str, str] | None:
+    """The key and the value of a slot ("home_city: Oslo"); None where the value, or the key, cannot be one."""
+    said, mark, value = slot.partition(":" if ":" in slot else "=")
+    key, own = ask.as_slot(said), read("" if ask.is_nothing(value) else value.strip())
+    words = {token.casefold() for token in own.tokens}
+    is_time = words <= _TIMES and not words.isdisjoint(WORDS["time_words"] | _DAYS)
+    is_list = is_single_valued(f"{key}") and re.search(r"[,;] | (?:and|&|/) ", value) and not has_words(excerpt, value)
+    names = read(excerpt).names & {token.casefold() for token in read(said).tokens}
+    is_value = _NO_VALUE.fullmatch(value.strip()) is None and PATTERNS["ended"].search(" ".join(own.tokens)) is None
+    if not mark:
+        return None if names or re.search(r"[-\u2013\u2014|>(]", said) else {"key": said, "value": ""}
+    if own.tokens and (is_time or is_list or not is_value or ask.as_slot(value) == key):
+        return None
+    return {"key": said, "value": value.strip() if own.tokens else ""}
+
+
+def _with_fields(item: Any, lines: Sequence[str], unread: list[str]) -> Any:
+    """A fact of a reply in the fields of `_Fact`, with the words of its line; a lone text is that of the fact.
+
+    `unread` gets the names of fields that mean nothing.
+    """
     item = {"text": item} if isinstance(item, str) else item
     if not isinstance(item, dict):
         return item
@@ -277,12 +314,15 @@ def _with_fields(item: Any, lines: Sequence[str]) -> Any:
     if "about" in fact:
         fact.setdefault("subject", _as_words(fact["about"], " ").partition(":")[0])
     if slot := _as_words(fact.get("slot"), ": "):
-        key, _, value = slot.partition(":" if ":" in slot else "=")
-        fact = {"key": key, "value": "" if ask.is_nothing(value) else value.strip()} | fact
-    change = ask.as_slot(_as_words(fact.get("change"), " "))
-    if isinstance(change, str) and change in HINT_OF_CHANGE:
-        fact.setdefault("action_hint", HINT_OF_CHANGE[change])
-    fact.setdefault("certainty", "speculation" if change == "unsure" else "explicit")
+        read_slot = _read_slot(slot, fact.get("excerpt") or "")
+        unread += ["slot"] * (read_slot is None)
+        fact = (read_slot or {}) | fact
+    change = f"_{ask.as_slot(_as_words(fact.get('change'), ' ')) or 'new'}_"
+    meant = {meaning for word, meaning in _CHANGES.items() if f"_{word}_" in change}
+    unread += ["change"] * (len(meant) != 1)
+    hint, certainty = meant.pop() if len(meant) == 1 else _CHANGES["new"]
+    fact.setdefault("action_hint", hint)
+    fact.setdefault("certainty", certainty)
     if names := _as_words(fact.get("names"), "; "):  # "Liz = Elizabeth: person" has two names
         fact.setdefault("entities", entities := [])
         for called, kind, bare in _ENTITY.findall(names):
@@ -306,7 +346,7 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ask.ParsedReply[tupl
     faults: list[str] = []
     for index, item in enumerate(items):
         try:
-            fact = _Fact.model_validate(_with_fields(item, lines), context=context)
+            fact = _Fact.model_validate(_with_fields(item, lines, context.unread), context=context)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             faults.append(f"{'.'.join(map(str, ('facts', index, *fault['loc'])))}: {fault['msg']}")

@@ -12,8 +12,8 @@ import os
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -80,6 +80,9 @@ _OF_SERVER: Final = frozenset({"connection", "timeout", "not_json", "unexpected_
 """Failures, besides statuses, with which a fallback is asked."""
 AWAY_SECONDS: Final = 60.0
 """So long an endpoint that failed is asked after its fallbacks, unless it says how long."""
+UNANSWERED_SECONDS: Final = 6.0
+"""After so long a call without an answer is a problem: with the interval of `write_problems` that is below ten."""
+TELL_AGAIN_SECONDS: Final = 1.0
 _SHORTEST_KEY: Final = 8  # characters; of a shorter one the ends are common words
 _MAX_DETAIL: Final = 300  # characters of a server's message that are kept
 _ERROR_STATUSES: Final = range(400, 600)
@@ -190,8 +193,10 @@ class Server:
             sent: dict[str, Any] = {name: value for name, value in form.items() if name not in left_out}
             content = to_json(body({**sent}))
             try:
-                async with asyncio.timeout(timeout):
-                    outcome = read(await self.client.post(address, cast_to=bytes, content=content, options=_OPTIONS))
+                with self._told(purpose, timeout):
+                    async with asyncio.timeout(timeout):
+                        reply = await self.client.post(address, cast_to=bytes, content=content, options=_OPTIONS)
+                outcome = read(reply)
             except TimeoutError:
                 outcome = CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
             except openai.APIStatusError as error:
@@ -209,6 +214,34 @@ class Server:
             _log.warning("parameter_left_out", model=model, parameter=outcome.refuses, detail=outcome.detail)
             said = f"{outcome.refuses} is refused, and left out from now on: name it in MNEMOLOG_LEAVE_OUT"
             self.endpoint.problems[f"{purpose} {model} ({outcome.refuses})"] = said
+
+    @contextmanager
+    def _told(self, purpose: CallPurpose, limit: float) -> Iterator[None]:
+        """While the server does not answer a call, and after it did not until its limit, that is a problem."""
+        loop, problems = asyncio.get_running_loop(), self.endpoint.problems
+        began, server = loop.time(), self.client.base_url.netloc.decode()
+        name = f"{purpose} ({server})"
+        setting = "MNEMOLOG_EMBEDDING_TIMEOUT" if purpose == "embed" else "MNEMOLOG_LLM_TIMEOUT"
+
+        timer: asyncio.TimerHandle
+
+        def tell() -> None:
+            nonlocal timer
+            waited = f"the server at {server} has not answered for {loop.time() - began:.0f} s"
+            problems[name] = f"{waited}; {setting} is {limit:g}"
+            timer = loop.call_later(TELL_AGAIN_SECONDS, tell)
+
+        timer = loop.call_later(UNANSWERED_SECONDS, tell)
+        has_answered = True
+        try:
+            yield
+        except TimeoutError:
+            has_answered = False
+            raise
+        finally:
+            timer.cancel()
+            if has_answered:
+                problems.pop(name, None)
 
 
 class Servers:

@@ -44,13 +44,13 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     facts: dict[str, ExtractedFact] = {}
     omitted: list[read.Sentence] = []
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
-    messages: list[EarlierMessage | Message] = [*earlier, *turn.messages]
-    is_text_work = any(read.WORDS["wording"].search(one.content) for one in messages)
     for message, asked in with_questions(turn, earlier):
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
         found = read.sentences(message.content, speaker) if message.role == "user" else []
-        plain = None if is_text_work else read.message_statements(message.content, found, turn.occurred_at)
+        plain = read.message_statements(message.content, found, turn.occurred_at)
         is_in_doubt = bool(read.WORDS["wording"].search(message.content))
+        is_other = is_in_doubt or _is_in_frame([*earlier, *turn.messages], message)
+        plain = None if is_other else plain
         for place, sentence in enumerate(found):
             words, is_short = comparable_text(sentence.text), bool(short_answer(sentence.text))
             reason = sentence.omitted or ("quotation" if without_texts(words, recalled) != words else None)
@@ -61,12 +61,30 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
                 omitted.append(read.Sentence(text=sentence.text, omitted=reason or "undecided"))
             else:
                 is_held = is_in_doubt or (plain is None and read.slot_statements(sentence.text, turn.occurred_at))
-                for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, plain[place] if plain else ()):
-                    held = {"certainty": "weak", "action_hint": "new"} if is_held else {}
+                ended = () if plain or is_other else read.doubts(sentence.text, turn.occurred_at)
+                for fact in _read_sentence(sentence.text, speaker, turn.occurred_at, plain[place] if plain else ended):
+                    held = {"certainty": "weak", "action_hint": "new"} if is_held and not ended else {}
                     facts.setdefault(fact.text, fact.model_copy(update=held))
     kept = list(facts.values())
     omitted += [read.Sentence(text=fact.excerpt, omitted="too_long") for fact in kept[MAX_FACTS:]]
     return kept[:MAX_FACTS], omitted
+
+
+def _is_in_frame(messages: Sequence[EarlierMessage | Message], message: Message) -> bool:
+    """Whether another message of the conversation may give the words of `message` to somebody else."""
+    answers_of = zip(
+        messages, ["", *(one.content if one.role == "assistant" else "" for one in messages)], strict=False
+    )
+    return any(
+        read.WORDS["wording"].search(one.content)
+        or (
+            one.role == "user"
+            and not ("?" in before and len(one.content.split()) <= _MAX_ANSWER)
+            and read.may_give_voice(one.content)
+        )
+        for one, before in answers_of
+        if one is not message
+    )
 
 
 def _answer(asked: str, said: str, speaker: str, at: datetime) -> ExtractedFact | None:
@@ -132,10 +150,11 @@ def _kept_fact(said: str, speaker: str, at: datetime, statements: Sequence[read.
     named = sentence_entities(words, speaker) if is_english else ()
     missing = {one.object for one in over} - {one.name for one in named}
     text = f"{speaker}: {noted(said, times)}"
+    known = {read.SLOTS[min(one.keys)][0].format(s=speaker, v=one.value, key=min(one.keys)) for one in acts}
     return ExtractedFact(
         text=text,
         excerpt=said,
-        search_text=text,
+        search_text=" ".join([text, *sorted(known)]),  # finds what it ends
         category="health" if read.WORDS["health"].search(words) else "other",
         certainty=certainty,
         importance_category="specific_event",

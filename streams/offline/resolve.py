@@ -11,7 +11,15 @@ from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflicts
-from mnemolog.streams.offline.sentences import FILLS, WORDS, SlotStatement, same_value, slot_statements, without_fillers
+from mnemolog.streams.offline.sentences import (
+    FILLS,
+    WORDS,
+    SlotStatement,
+    doubts,
+    same_value,
+    slot_statements,
+    without_fillers,
+)
 from mnemolog.streams.text.differences import differences, relate_subjects, same_terms
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import NUMBERS
@@ -27,7 +35,7 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
     taken: set[int] = set()
     for conflict in conflicts.conflicts:
         fact, at = conflict.fact, conflict.valid_from if conflict.reconsidered_fact_id else conflicts.said_at
-        says, found = slot_statements(fact.excerpt, at), dict[int, _Finding]()
+        says, found = slot_statements(fact.excerpt, at) or doubts(fact.excerpt, at), dict[int, _Finding]()
         for label, known in conflict.candidates:
             known_since = known.said_at or at
             # What is true from a later time is judged as if it were said later: a new fact that it ends is history.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Final
@@ -196,6 +197,30 @@ def slot_statements(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
     return tuple(replace(one, is_whole=is_whole) for one in found)
 
 
+def doubts(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
+    """The diets that a clause of any sentence ends or denies, and the allergies that it calls in question."""
+    clauses = map(without_fillers, WORDS["beside"].split(plain(sentence)))
+    found = [one for clause in clauses if clause for one in _read_clause(clause, at) or ()]
+    are_over = [one for one in found if one.act not in FILLS and one.keys <= {"diet", "allergy"}]
+    held = [one if "diet" in one.keys else replace(one, act="denies") for one in are_over]
+    return () if WORDS["still"].search(sentence) or _clash(found) else tuple(held)
+
+
+@lru_cache(maxsize=1024)
+def may_give_voice(content: str) -> bool:
+    """Whether "I" may be somebody else in the messages behind a user's message.
+
+    It is the user after greetings, sentences about the user and questions, as long as none is about words or a game.
+    """
+    for one in sentences(content):
+        said = plain(one.text)
+        is_of_user = one.omitted in ("greeting", "question", "joke") or WORDS["own"].match(said)
+        is_of_user = (is_of_user and one.omitted not in ("request", "quotation")) or WORDS["asks"].fullmatch(said)
+        if not is_of_user or WORDS["about_words"].search(said):
+            return True
+    return False
+
+
 def _clash(said: Sequence[SlotStatement]) -> bool:
     """Whether a message says two things of one key: two values where one can be, or a value and its end."""
     for one, other in combinations(dict.fromkeys(said), 2):
@@ -242,6 +267,11 @@ def _read_clause(clause: str, at: datetime) -> list[SlotStatement] | None:
     return [] if WORDS["aside"].fullmatch(said) else None
 
 
+def _date_order(word: str) -> int:
+    """Of the words of a day: its month, its day, its year."""
+    return len(word) if word.isdigit() else 0
+
+
 def _statements(act: str, slot: str, match: re.Match[str]) -> Iterator[SlotStatement]:
     got = {name.partition("_")[0]: said for name, said in match.groupdict().items() if said}
     value, keys = got.get("v", ""), frozenset(got.keys() & SLOTS.keys() or slot.split())
@@ -252,5 +282,7 @@ def _statements(act: str, slot: str, match: re.Match[str]) -> Iterator[SlotState
     }
     if not known.get(slot, True):
         return
+    if slot == "birthday":  # "14 June" and "June the 14th" are one value
+        value = " ".join(sorted(re.findall(r"\d+|" + DATE_PARTS["month"], value, re.IGNORECASE), key=_date_order))
     for said in WORDS["several"].split(value) if slot == "allergy" else [value]:
         yield SlotStatement(act=act, keys=keys, value=said, old=got.get("old"))

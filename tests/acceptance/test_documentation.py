@@ -28,7 +28,7 @@ PUBLISH = (ROOT / "docs/how-to/publish.md").read_text()
 CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{8}\b"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d"), "TIME"),
-    (re.compile(r"\b\d+(\.\d+)? ms\b"), "MS"),
+    (re.compile(r"\b\d+(\.\d+)? m?s\b"), "MS"),
     (re.compile(r"\b(score|similarity) \d\.\d+\b"), r"\1 FRACTION"),
 )
 
@@ -117,7 +117,9 @@ def test_its_screens_fit_into_80_columns() -> None:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 PAGES = [
-    page for page in sorted((ROOT / "docs/how-to").glob("*.md")) if "```python" in page.read_text(encoding="utf-8")
+    page
+    for page in sorted((ROOT / "docs/how-to").glob("*.md"))
+    if page.stem != "frameworks" and "```python" in page.read_text(encoding="utf-8")  # `make adapters` runs that page
 ]
 
 

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 
 async def test_the_sdk_s_client_over_stdio(shell: CommandLine) -> None:
-    environ = {**shell.environ, "MNEMOLOG_MCP_USER": "uma", "MNEMOLOG_MCP_TOOLS": "seed"}
+    environ = {**shell.environ, "MNEMOLOG_MCP_USER": "mcp-over-stdio", "MNEMOLOG_MCP_TOOLS": "seed"}
     server = StdioServerParameters(command=str(EXECUTABLE), args=["mcp"], env=environ, cwd=shell.folder)
     async with Client(server) as client:
         saved = await client.call_tool("save_memory", {"content": "I live in Lisbon."})

@@ -87,13 +87,12 @@ class PeoplePlayer(Player):
 
     def _fact_of(self, turn: str) -> UUID:
         """The fact that a turn told, for the user where it was promoted."""
-        events = [event for commit in self._owner.commits for event in commit.events if event.new_fact]
-        own = [one for one in self._events(turn) if getattr(one, "new_fact", None)]
-        promoted = [one for one in events if one.promoted_from and one.promoted_from.source_id == turn]
-        told = promoted or own
+        events = [event for commit in self._owner.commits for event in commit.events]
+        promoted = [one.new_fact for one in events if one.promoted_from and one.promoted_from.source_id == turn]
+        own = [getattr(one, "new_fact", None) for one in self._events(turn)]
+        told = [fact.fact_id for fact in filter(None, promoted)] or [fact.fact_id for fact in filter(None, own)]
         assert len(told) == 1, f"{turn} tells {len(told)} facts"
-        assert told[0].new_fact
-        return told[0].new_fact.fact_id
+        return told[0]
 
     def _entity(self, who: str) -> UUID:
         for event in self._events(who):

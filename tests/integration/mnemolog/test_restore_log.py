@@ -19,9 +19,10 @@ from mnemolog.settings import Settings
 from mnemolog.streams.errors import LogMismatch, LogNotRestored, WorkersRunning
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.readers import KafkaLogReader
+from mnemolog.streams.llm.minilm_embedder import MODEL_NAME
 from mnemolog.streams.runtime.lost_commits import append_lost_commits, find_losses
 from mnemolog.streams.stages.project import checked_end
-from tests.support.builders.commits import added, commit
+from tests.support.builders.commits import added, commit, pseudo_random_vector
 from tests.support.harnesses.command_line import CommandLine
 from tests.support.harnesses.worker_harness import (
     publish_records,
@@ -52,7 +53,10 @@ async def projector(database: str) -> AsyncIterator[Projector]:
 
 
 def commits(*numbers: int) -> list[Commit]:
-    return [commit(f"t{number}", added(f"thing {number}")) for number in numbers]
+    """Facts with vectors of the model that the workers have."""
+    texts = {number: f"thing {number}" for number in numbers}
+    vectors = {number: pseudo_random_vector(text, model=MODEL_NAME) for number, text in texts.items()}
+    return [commit(f"t{number}", added(text, vector=vectors[number])) for number, text in texts.items()]
 
 
 async def project(projector: Projector, values: Sequence[bytes]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import urllib.request
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -16,25 +17,34 @@ from tests.support.servers.kafka_client import wait_until
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 TOLD_WITHIN = 10.0  # seconds
-ADVICE = "the server refuses the key: correct MNEMOLOG_API_KEY (http_401)"
 
 
-async def test_a_refused_key_stands_in_the_status_the_timeout_and_the_health(settings: StreamsSettings) -> None:
+@pytest.mark.parametrize(
+    ("failure", "advice"),
+    [
+        ({"mode": "status", "status": 401}, "the server refuses the key: correct MNEMOLOG_API_KEY (http_401)"),
+        ({"mode": "hang"}, "has not answered for"),
+    ],
+    ids=["refused key", "no answer"],
+)
+async def test_what_a_server_lacks_stands_in_the_status_the_timeout_and_the_health(
+    settings: StreamsSettings, failure: dict[str, Any], advice: str
+) -> None:
     async with PipelineHarness.without_worker(settings) as harness, running_worker(harness.settings) as report:
         memory = harness.memory
-        harness.server.fail(mode="status", status=401, times=None)
+        harness.server.fail(**failure, times=None)
         began = monotonic()
         turn = await memory.add("I live in Bern.", user_id="mira")
 
         async def is_told() -> bool:
-            return any(ADVICE in note for note in (await memory.status(turn)).notes)
+            return any(advice in note for note in (await memory.status(turn)).notes)
 
         await wait_until(is_told)
         assert monotonic() - began < TOLD_WITHIN
-        with pytest.raises(WaitTimeoutError, match="the server refuses the key"):
+        with pytest.raises(WaitTimeoutError, match=advice.partition(":")[0]):
             await memory.wait(turn, timeout=0.5)
         health = await asyncio.to_thread(shown_health, report.metrics_url)
-        assert ADVICE in health["failing"].values()
+        assert advice in " ".join(health["failing"].values())
         harness.server.failures.clear()
         assert (await memory.wait(turn, timeout=30)).status == "no_facts"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mnemolog.streams.llm import openai_models
 from mnemolog.streams.llm.calls import RetrySettings
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
@@ -173,6 +174,28 @@ async def test_a_model_s_poor_words_are_the_parser_s_to_judge(server: OpenAiServ
     said = await complete(server)
     assert parse_extraction(said, extraction(user("I live in Berlin."))).complaints
     assert server.requests["chat"] == 1
+
+
+@pytest.mark.parametrize("limit", [0.4, 5.0], ids=["gives up and asks again", "waits"])
+async def test_a_server_that_does_not_answer_is_a_problem_until_it_answers(
+    server: OpenAiServer, monkeypatch: pytest.MonkeyPatch, limit: float
+) -> None:
+    monkeypatch.setattr(openai_models, "UNANSWERED_SECONDS", 0.1)
+    monkeypatch.setattr(openai_models, "TELL_AGAIN_SECONDS", 0.05)
+    asked = endpoint(server, timeout=limit)
+    chat = OpenAiChatModel(asked, "test-model")
+    server.fail(mode="hang", times=None)
+    call = asyncio.create_task(chat.complete(prompt()))
+    place = server.base_url.partition("//")[2].partition("/")[0]
+    said = f"the server at {place} has not answered for 0 s; MNEMOLOG_LLM_TIMEOUT is {limit:g}"
+    await eventually(lambda: said in asked.problems.values())
+    if limit < 1:  # which is still so while it is asked again
+        await eventually(lambda: "timeout" in " ".join(asked.problems.values()))
+        assert said in asked.problems.values()
+    server.failures.clear()
+    assert (await call).text
+    assert not asked.problems
+    await chat.close()
 
 
 async def test_a_prompt_s_own_model_and_timeout_come_first(server: OpenAiServer) -> None:

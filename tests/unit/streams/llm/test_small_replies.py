@@ -121,6 +121,74 @@ def test_the_fields_of_a_fact_come_from_the_few_that_are_asked_for(
     assert {name: getattr(found, name) for name in expected} == expected
 
 
+def noted(said: str, **fields: Any) -> tuple[ExtractedFact, tuple[str, ...]]:
+    """The fact of a reply about what Alice said, and what the reply's reader notes."""
+    small = {"line": 1, "text": said.replace("I ", "Alice ", 1), "about": "Alice"} | fields
+    parsed = parse_extraction(json.dumps({"facts": [small]}), extraction(user(said), speaker="Alice"))
+    (found,) = parsed.value or ()
+    return found, parsed.notes
+
+
+@pytest.mark.parametrize(
+    "slot",
+    [
+        *("home_city: not Graz", "home_city: no longer Graz", "home_city: none (was Graz)", "home_city: nicht Graz"),
+        *("home_city: ended", "home_city: over", "home_city: formerly Graz", "home_city: Graz (former)"),
+        *("home_city: Graz -> Linz", "home_city: Graz → Linz", "home_city = Graz => Linz"),
+        *("home_city: Linz, Graz", "home_city: Linz and Graz", "home_city: Linz; Graz", "home_city: ya no Graz"),
+        *("home_city: last week", "home_city: now", "home_city: yesterday evening", "home_city: home_city"),
+        *("home_city: Home City", "home_city - Linz", "home_city Linz", "home_city (Linz)", "Linz", "home_city | linz"),
+    ],
+)
+def test_a_slot_without_a_value_that_could_hold_is_left_out_and_noted(slot: str) -> None:
+    found, notes = noted("I moved from Graz to Linz.", slot=slot, change="new")
+    assert (found.key, found.value, found.text) == (None, None, "Alice moved from Graz to Linz.")
+    assert any("slot" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("said", "slot"),
+    [
+        ("I live in London, Ontario.", "home_city: London, Ontario"),
+        ("I like tea and milk.", "likes: tea, milk"),
+        ("I eat no meat.", "diet: no meat"),
+        ("I am retired.", "employment_status: retired"),
+        ("I was born on 14 June.", "birthday: 14 June"),
+        ("I call on Monday.", "day_off: Monday"),
+        ("I am over 50.", "age: over 50"),
+        ("I use Not Boring Weather.", "app: Weather"),
+        ("I live in Graz.", "home_city: none"),
+        ("I live in Graz.", "home_city"),
+        ("I live in Graz.", ""),
+    ],
+)
+def test_a_slot_with_a_value_stays(said: str, slot: str) -> None:
+    found, notes = noted(said, slot=slot)
+    key, _, value = slot.partition(": ")
+    assert (found.key or "", found.value or "", notes) == (key, value.removeprefix("none"), ())
+
+
+@pytest.mark.parametrize(
+    ("change", "hint", "certainty"),
+    [
+        *((word, "update", "explicit") for word in ("update", "Updated", "replaced", "moved", "switched", "corrected")),
+        *((word, "retract", "explicit") for word in ("stopped", "no longer", "over", "end", "ended (sold)", "retract")),
+        *((word, "new", "weak") for word in ("maybe", "guess", "possibly", "Probably", "not sure")),
+        *((word, "new", "explicit") for word in ("new", "added", "", None)),
+    ],
+)
+def test_a_word_of_change_is_read_in_its_plain_forms(change: str | None, hint: str, certainty: str) -> None:
+    found, notes = noted("I sail.", change=change)
+    assert (found.action_hint, found.certainty, notes) == (hint, certainty, ())
+
+
+@pytest.mark.parametrize("change", ["blue", "new or ended", "7"])
+def test_another_word_of_change_is_noted(change: str) -> None:
+    found, notes = noted("I sail.", change=change)
+    assert (found.action_hint, len(notes)) == ("new", 1)
+    assert "change" in notes[0]
+
+
 @pytest.mark.parametrize(
     ("said", "fields", "begins", "ends"),
     [

@@ -10,12 +10,14 @@ from mnemolog.streams.llm.reply_checks import ParsedDecision
 from mnemolog.streams.llm.resolve_prompt import parse_resolution, question_prompt
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.model import RuleModel
+from mnemolog.testing import InMemoryClient
 from tests.support.builders.prompts import MONDAY, known_fact, turn, user
 from tests.support.builders.questions import number_conflicts
 
 VERDICTS = {
     "KEEP": [
         ("I live in Bern.", "As I said, I live in Bern."),
+        ("My birthday is on June 14.", "My birthday is on the 14th of June."),
         ("I run 15 kilometres a week", "I run fifteen kilometres a week"),
     ],
     "REPLACE": [
@@ -70,6 +72,7 @@ VERDICTS = {
         ("I'm flying to Rome on Friday.", "I'm not flying to Rome on Friday."),
         ("I will marry in July.", "I will not marry in July."),
         ("I'm allergic to nuts.", "I'm not allergic to nuts after all."),
+        ("I'm allergic to nuts.", "Update: I'm no longer allergic to nuts, tested today"),
         ("My birthday is on June 14.", "My birthday is on June 15."),
         ("My name is Sam.", "My name is Tom."),
     ],
@@ -194,6 +197,30 @@ async def verdicts(new: list[ExtractedFact], old: tuple[Candidate, ...]) -> tupl
 )
 async def test_a_new_statement_beside_a_known_one(verdict: str, known: str, new: str) -> None:
     assert {one.verdict for one in await verdicts(said(new), remembered(known))} == {verdict}
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "is_told"),
+    [
+        *(("I'm vegan.", said, False) for said in ("I'm not vegan anymore :)", "By the way, I'm not vegan anymore!")),
+        *(("I'm vegan.", said, False) for said in ("I'm not vegan anymore, I eat fish.", "I'm not vegan after all.")),
+        *(("I'm vegan.", said, False) for said in ("I used to be vegan.", "I gave up being vegan, it was too hard.")),
+        *(("I'm vegan.", said, False) for said in ("I was vegan until May.", "I was vegan for years, but no longer.")),
+        ("I'm allergic to nuts.", "I outgrew it, I'm not allergic to nuts anymore!", True),  # pending
+        *(("I'm vegan.", said, True) for said in ("Tom says I'm not vegan.", "Translate: I'm not vegan anymore.")),
+        *(("I'm vegan.", said, True) for said in ("I used to be vegan and still am.", "I'm not vegan because of it.")),
+        *(("I'm vegan.", said, True) for said in ("I'm not vegan, I'm vegan!", "My sister is not vegan anymore.")),
+        ("I'm allergic to nuts.", "I'm not allergic to cats :)", True),
+    ],
+)
+def test_a_diet_that_is_over_must_not_be_respected_whatever_else_its_message_says(
+    known: str, new: str, *, is_told: bool
+) -> None:
+    with InMemoryClient() as client:
+        memory = client.scope(user_id="alice")
+        for said_one in (known, new):
+            memory.add(said_one, speaker="Alice", wait=True)
+        assert ("must be respected" in memory.context("What do I eat?").text.casefold()) == is_told
 
 
 async def test_a_statement_of_somebody_else_ends_nothing() -> None:

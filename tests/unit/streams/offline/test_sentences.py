@@ -58,6 +58,8 @@ OMITTED: dict[OmissionReason, list[str]] = {
         "Write a poem about my dog",
         "Call me tomorrow",
         "call me maybe",
+        *("OK stop.", "Go on.", "You ask the questions.", "Now you guess."),
+        *("Reply to her that I live in Linz now.", "Tell Anna I moved to Graz.", "Let Tom know that I'm vegan."),
     ],
 }
 STATED = [
@@ -96,6 +98,7 @@ STATED = [
     "猫が好きです。",
     "我住在北京。",
     "Mieszkam w Krakowie",
+    *("Docker is what I use at work.", "Import taxes ruin my business.", "You helped me a lot last year."),
 ]
 
 
@@ -171,6 +174,14 @@ COPIED = [
     "2026-11-27 10:31 INFO I live in Oslo now",
     "ERROR cannot find my home",
     "$ ls -l home",
+    *("docker run -it home", "npm install home", "git commit my home", "import home", "HTTP/1.1 404 home"),
+    *("segmentation fault at home", "panic: no home", "zsh: command not found: home"),
+    *("Here is what Otto sent me. I live in Oslo.", "This is what my brother wrote. I moved to Oslo."),
+    *(
+        "Look at the message from Ida! I live in Oslo.",
+        "My aunt's email. I live in Oslo.",
+        "I got this from Ben. I am vegan.",
+    ),
     "// I live in Oslo now",
     "# I live in Oslo now",
     "Otto - 10:31\nI live in Oslo now",

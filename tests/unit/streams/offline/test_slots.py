@@ -6,6 +6,7 @@ import pytest
 
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.stored import EarlierMessage
+from mnemolog.schemas.turn import Message
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.sentences import slot_statements
 from mnemolog.testing import InMemoryClient
@@ -44,7 +45,7 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
     ],
     "birthday": [
         ("My birthday is on June 14.", "June 14"),
-        ("I was born on 3 May 1990", "3 May 1990"),
+        ("I was born on the 3rd of May 1990", "May 3 1990"),
     ],
     "dog": [
         ("I have a dog called Rex.", "Rex"),
@@ -210,13 +211,33 @@ def test_a_message_that_is_not_plain_as_a_whole_fills_and_ends_nothing(text: str
     assert {fact.certainty for fact in stated} <= {"weak"}
 
 
+GIVES_VOICE = [
+    *("Translate what I write next.", "Pretend that you are my doctor.", "Let's practise an interview."),
+    *("Could you draft a cover letter for my cousin?", "Fix the mistakes in what follows.", "Is this good English?"),
+    *("You are a job interviewer.", "Be a receptionist, I'm the patient.", "We're doing improv.", "You start."),
+    *("My grandma sent me a letter.", "Forwarded from mum", "Otto's words from last night", "She wants to say:"),
+    *("Guess which one is false.", "Two truths and a lie!", "My character in the game is a bard.", "Level 3 wizard"),
+    *("How would my brother introduce himself?", "Fill in the visa form for my father.", "Corrige mis frases."),
+]
+LEAVES_VOICE = [
+    *("Hi!", "Thanks, that was helpful!", "I love hiking.", "My knee hurts since yesterday.", "I'm vegan."),
+    *("What is a good restaurant near the lake?", "Can you recommend a gym?", "How do I cook rice?"),
+]
+
+
 @pytest.mark.parametrize(
-    "before", ["Translate what I write next.", "Pretend that you are my doctor.", "Let's practise an interview."]
+    ("before", "key"), [*((one, None) for one in GIVES_VOICE), *((one, "allergy") for one in LEAVES_VOICE)]
 )
-def test_what_a_user_says_after_a_request_for_work_on_words_fills_nothing(before: str) -> None:
-    earlier = EarlierMessage(turn_id="t0", role="user", content=before, at=MONDAY)
-    facts, _ = read_turn(turn(user("I'm allergic to nuts."), speaker="Alice"), (earlier,))
-    assert [fact.key for fact in facts] == [None]
+def test_what_follows_fills_slots_only_as_long_as_the_user_speaks_as_the_user(before: str, key: str | None) -> None:
+    said = [EarlierMessage(turn_id="t0", role="user", content=one, at=MONDAY) for one in (before, "I live in Bern.")]
+    facts, _ = read_turn(turn(user("I'm allergic to nuts."), speaker="Alice"), said)
+    assert [fact.key for fact in facts] == [key]
+
+
+def test_a_short_answer_leaves_the_voice_of_the_user() -> None:
+    asked = (Message(role="assistant", content="Where do you live?"), user("Bern."), user("I'm allergic to nuts."))
+    facts, _ = read_turn(turn(*asked, speaker="Alice"))
+    assert [fact.key for fact in facts] == [None, "allergy"]
 
 
 @pytest.mark.parametrize(
