@@ -219,7 +219,7 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
     if found := _apposed(said) or _tied(said) or _bare_tie(said):
-        return None if name_key(found.owner or "") in {*PRONOUNS, "mine", "mir", "moi"} else found
+        return None if found.owner in {*PRONOUNS, "mine", "mir", "moi"} else found
     if (match := _SEVERAL.match(said)) and (match["first"] or not _is_proper(said)):
         return None
     if (match := _OF_OTHERS.match(said)) and (match["name"] is None or _is_proper(match["name"])):
