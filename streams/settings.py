@@ -36,10 +36,16 @@ def http_url(text: str) -> str:
     return text
 
 
+def model_url(text: str) -> str:
+    if (tail := urlsplit(http_url(text)).path.rstrip("/")).endswith(("/completions", "/embeddings", "/responses")):
+        raise ValueError(f"{text!r} ends in the name of a call ({tail}): write the address before it, often up to /v1")
+    return text
+
+
 class Fallback(Record):
     """Another server for the models; `embeds` says that it has the same embedding model."""
 
-    base_url: Annotated[str, AfterValidator(http_url)]
+    base_url: Annotated[str, AfterValidator(model_url)]
     api_key: SecretStr | None = None
     chat_model: str | None = None
     embeds: bool = False
@@ -93,7 +99,7 @@ class StreamsSettings(PostgresSettings):
     embedding_provider: ProviderName | None = Field(
         default=None, description="provider that embeds; as `provider` unless set"
     )
-    base_url: Annotated[str, AfterValidator(http_url)] | None = Field(
+    base_url: Annotated[str, AfterValidator(model_url)] | None = Field(
         default=None, description="URL of the OpenAI-compatible server, if it is not OpenAI"
     )
     api_key: SecretStr | None = Field(default=None, description="its key; OPENAI_API_KEY is read if unset")

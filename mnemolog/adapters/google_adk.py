@@ -13,6 +13,8 @@ from google.genai.types import Content, Part
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.inputs import Wait
+from mnemolog.errors import InvalidArgumentError
+from mnemolog.projections.queries.scope_filter import WILDCARDS
 
 
 class MnemologMemoryService(BaseMemoryService):
@@ -48,8 +50,7 @@ class MnemologMemoryService(BaseMemoryService):
             roles = ("user" if one.author == "user" else "assistant" for one in of_one)
             await self._memory.add(
                 [{"role": role, "content": _text(one.content)} for role, one in zip(roles, of_one, strict=True)],
-                user_id=user_id,
-                app_id=app_name,
+                **_whose(app_name, user_id),
                 turn_id=f"adk/{session_id or ''}/{of_one[-1].id}",
                 occurred_at=datetime.fromtimestamp(of_one[0].timestamp, UTC),
                 metadata=custom_metadata,
@@ -67,11 +68,11 @@ class MnemologMemoryService(BaseMemoryService):
         """Store each memory as it is, without a model."""
         for one in memories:
             metadata = {**(custom_metadata or {}), **one.custom_metadata}
-            whose: Any = {"user_id": user_id, "app_id": app_name}
+            whose = _whose(app_name, user_id)
             await self._memory.add(_text(one.content), infer=False, metadata=metadata, wait=self._wait, **whose)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        hits = await self._memory.search(query, user_id=user_id, app_id=app_name, state="active")
+        hits = await self._memory.search(query, state="active", **_whose(app_name, user_id))
         return SearchMemoryResponse(
             memories=[
                 MemoryEntry(
@@ -87,7 +88,14 @@ class MnemologMemoryService(BaseMemoryService):
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         if memory_id:
-            await self._memory.delete(memory_id, user_id=user_id, app_id=app_name, wait=self._wait)
+            await self._memory.delete(memory_id, wait=self._wait, **_whose(app_name, user_id))
+
+
+def _whose(app_name: str, user_id: str) -> dict[str, Any]:
+    """The scope of a user and an application: a user who is called "*" is not everybody."""
+    if not WILDCARDS.isdisjoint((app_name, user_id)):
+        raise InvalidArgumentError("app_name and user_id are ids, never '*' or '**'")
+    return {"user_id": user_id, "app_id": app_name}
 
 
 def _text(content: Content | None) -> str:

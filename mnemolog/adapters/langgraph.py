@@ -23,6 +23,7 @@ from langgraph.store.base import (
 from mnemolog.client.sync_client import MemoryClient
 from mnemolog.errors import InvalidArgumentError, MnemologError
 from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.scope_filter import WILDCARDS
 
 MOST_HITS: Final = 100
 """Hits that have a score; what else a search lets through follows without one."""
@@ -41,7 +42,7 @@ class MnemologStore(BaseStore):
 
     `memory` is bound to whose items they are, or `user_at` is the place of the user's id in a namespace: 1 for
     `("notes", "alice")`. The labels of a namespace, joined by dots, are the `run_id` of an item, and its key is the
-    `app_id`: ids of up to 256 bytes, and neither is "*". `index` of a put names fields of its value whose texts are
+    `app_id`: ids of up to 256 bytes, never "*" or "**". `index` of a put names fields of its value whose texts are
     searched, all unless given. Raises `MnemologError` where a put or a deletion does not succeed.
     """
 
@@ -76,27 +77,29 @@ class MnemologStore(BaseStore):
         return {"user_id": namespace[self._user_at] if self._user_at < len(namespace) else "*"}
 
     def _items(self, beginning: tuple[str, ...], key: str | None = None) -> dict[Any, Item]:
-        """The items under a namespace, or the one in it that has the key, by the ids of their facts, oldest first."""
+        """The items under a namespace, or the one in it that has the key, by the ids of their facts, oldest first.
+
+        Of two that were put under one key at once it is the later one.
+        """
         run_id, app_id = ("*", "*") if key is None else (".".join(beginning), key)
         facts = self._memory.facts(**self._scope(beginning), run_id=run_id, app_id=app_id)
-        items = {fact.fact_id: _item(fact) for fact in facts if "namespace" in fact.metadata}
-        length = len(beginning)
-        return {
-            fact_id: item
-            for fact_id, item in items.items()
-            if item.namespace[:length] == beginning and key in (None, item.key)
-        }
+        found: dict[tuple[tuple[str, ...], str], tuple[Any, Item]] = {}
+        for fact in facts:
+            if "namespace" in fact.metadata:
+                item = _item(fact)
+                if item.namespace[: len(beginning)] == beginning and key in (None, item.key):
+                    found[item.namespace, item.key] = fact.fact_id, item
+        return dict(found.values())
 
     def _put(self, op: PutOp) -> None:
         scope = {**self._scope(op.namespace), "run_id": ".".join(op.namespace), "app_id": op.key}
-        if scope.get("user_id") == "*":
-            raise InvalidArgumentError(f"the namespace {op.namespace} has no user at place {self._user_at}")
+        if not WILDCARDS.isdisjoint(scope.values()):  # a deletion would be one of all of them
+            raise InvalidArgumentError(f"{op.namespace}, {op.key!r}: a user and a key are named, never '*' or '**'")
+        if op.value is None:
+            _check(self._memory.delete_all(wait=True, **scope))
+            return
         known = self._items(op.namespace, op.key)
         fact_id, item = next(iter(known.items()), (None, None))
-        if op.value is None:
-            if fact_id is not None:
-                _check(self._memory.delete(fact_id, wait=True, **scope))
-            return
         created_at = item.created_at if item else datetime.now(UTC)
         metadata = {"namespace": [*op.namespace], "key": op.key, "value": {**op.value}, "created_at": f"{created_at}"}
         text = _text(op)

@@ -148,7 +148,8 @@ class ResultBase(ClientBase):
             first = unfinished[0]
             others = f" (and {len(unfinished) - 1} after it)" if len(unfinished) > 1 else ""
             with suppress(ServerUnavailableError):
-                progress = "; ".join([progress, *map(str, await self._query(worker_problems))])
+                problems = await self._query(worker_problems)
+                progress = "; ".join([progress, *(str(one) for one in problems if one.hinders)])
             raise WaitTimeoutError(
                 f"{first.source_kind} {first.turn_id}{others} did not finish within {seconds:g} s: {progress}. "
                 "It goes on: `wait` for it again",
@@ -200,7 +201,7 @@ class ResultMixin(ResultBase):
                 raise
             found = replace(given, notes=(*given.notes, "the broker has it, and the tables not yet"))
         if found.status == "pending" and (problems := await self._query(worker_problems)):
-            notes = (f"a worker says: {one}" for one in problems)
+            notes = (f"a worker says: {one}" for one in problems if one.hinders)
             return replace(found, notes=(*found.notes, *notes))
         return found
 

@@ -148,6 +148,11 @@ class WorkerProblem:
     part: str
     problem: str
 
+    @property
+    def hinders(self) -> bool:
+        """Whether turns wait for it. What goes on in another way has this in brackets: "chat m (fallback)"."""
+        return not self.part.endswith(")")
+
     def __str__(self) -> str:
         return f"{self.part}: {self.problem}"
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -58,6 +59,8 @@ _ADVICE: Final[Mapping[str, str]] = {
     "http_404": "the server knows no such address or model: correct MNEMOLOG_BASE_URL or the name of the model",
     "http_429": "the quota of the account, or its rate, is used up",
     "http_400": "the server refuses what is asked: its words are in the log; MNEMOLOG_LEAVE_OUT leaves parameters out",
+    "http_501": "the server lacks what is asked: start it in another way, or ask another one",
+    "too_long": "what is asked is longer than the context of the model: start the server with a longer one",
     "connection": "no server answers, or its answers break off: start it, or correct MNEMOLOG_BASE_URL",
     "timeout": "the server does not answer in time: raise MNEMOLOG_LLM_TIMEOUT or MNEMOLOG_EMBEDDING_TIMEOUT",
     "not_json": "what answers is no server of a model: correct MNEMOLOG_BASE_URL, which often ends in /v1",
@@ -73,8 +76,10 @@ _SAME_ADVICE: Final[Mapping[str, str]] = {
     "unexpected_reply": "not_json",
     "no_choices": "not_json",
 }
+_CONTEXT: Final = re.compile(r"\bcontext (?:length|size|window)|prompt is too long|maximum length", re.IGNORECASE)
+"""In the message of a server whose model reads less than it was asked."""
 _QUOTABLE: Final = frozenset(
-    {"connection", "timeout", "http_402", "http_404", "http_429", "wrong_dimensions", "wrong_count"}
+    {"connection", "timeout", "http_402", "http_404", "http_429", "http_501", "wrong_dimensions", "wrong_count"}
 )
 """Failures whose details are about the server and the account alone."""
 FAILURES_TO_WARN: Final = 5
@@ -88,7 +93,8 @@ class CallFailure:
     `unavailable`: no usable answer; the next attempt waits longer and longer.
     `refused`: the server says that this very request is wrong; waiting is no use, so the next attempt comes soon.
     Both count alike. `code` has few values (it becomes a label), `retry_after` is in seconds. `refuses` is a parameter
-    of the request that the server names, `is_too_long` whether it says that a text is too long.
+    of the request that the server names, `is_too_long` whether it says that a text is too long. `is_of_probe`: it was
+    about a greeting, so that no word of a user is in `detail`.
     """
 
     kind: Literal["unavailable", "refused"]
@@ -97,13 +103,16 @@ class CallFailure:
     retry_after: float | None = None
     refuses: str | None = None
     is_too_long: bool = False
+    is_of_probe: bool = False
 
     @property
     def advice(self) -> str:
         """What it means, and what to do, in a sentence that has no key and no word of a user."""
-        said = f": {self.detail}" if self.detail and self.code in _QUOTABLE else ""
+        is_quotable = self.code in _QUOTABLE or (self.is_of_probe and self.code in ("http_400", "http_422"))
+        said = f": {self.detail}" if self.detail and is_quotable else ""
         wait = f"; it is to be asked again in {self.retry_after:.0f} s" if self.retry_after else ""
-        advice = _ADVICE.get(_SAME_ADVICE.get(self.code, self.code), "the server fails: see its log")
+        kind = "too_long" if _CONTEXT.search(self.detail) else _SAME_ADVICE.get(self.code, self.code)
+        advice = _ADVICE.get(kind, "the server fails: see its log")
         return f"{advice} ({self.code}{said}{wait})"
 
 
@@ -268,6 +277,8 @@ class CallRetrier:
 
     async def _run_probe(self) -> None:
         outcome = await self._probe()
+        if isinstance(outcome, CallFailure):
+            outcome = replace(outcome, is_of_probe=True)
         self._probes += 1
         self._record(outcome)
         if self.paused and isinstance(outcome, CallFailure):

@@ -96,11 +96,10 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 
 _LARGEST_COUNT: Final = 12
-"""Up to this a number may be counted from what was named."""
+"""Up to this a number may be said in a language of which the number words are not known."""
 _MOMENT: Final = timedelta(microseconds=1)
 _LONG: Final = 4  # digits of a number that may be written in another form
-_MOST_OTHER_WORDS: Final = 2
-"""So many words may say in another way what was said."""
+_CAUSE_WORDS: Final = 2  # of a cause are looked at
 _CLOSE: Final = 0.05
 """How far an amount in another unit may be from what was said, as a part of that."""
 _YEAR: Final = re.compile(r"(?:1[89]|20|21)\d\d")
@@ -115,6 +114,7 @@ _OWN_WORDS: Final = WORDS["first_person"] | WORDS["my"]
 _PASTS: Final = frozenset().union(*(past for past, _ in TENSES))
 _UNITS: Final = frozenset(UNITS.values())
 _MEASURES: Final = frozenset(map(stem_of, {*WORDS["habits"], *UNITS, *DATES}))
+_RESULTS: Final = frozenset(map(stem_of, WORDS["results"]))
 _OR: Final = re.compile(r"\b(?:or|oder|ou|as well as|sowie)\b|&")
 _STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["third_person"]
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
@@ -150,7 +150,8 @@ class Source:
             if has_words(one, excerpt) or has_words(excerpt, one.strip(_MARKS))
         )
         self.sentence = " ".join(sentences) or said.message.content
-        self.asked = said.asked if self.answer or not _QUESTION_MARKS.isdisjoint(said.asked) else ""
+        is_answer = self.answer and not PATTERNS["acknowledged"].match(excerpt)
+        self.asked = said.asked if is_answer or not _QUESTION_MARKS.isdisjoint(said.asked) else ""
         self.said = (*turn.texts, self.asked)
         self.known = (*self.said, *turn.speakers, *turn.names)
         self.near = read(f"{self.sentence}\n{self.asked}")
@@ -203,9 +204,11 @@ class Source:
             return
         known = (*self.said, *self.turn.names)
         words = frozenset().union(*(read(one).words for one in known))
-        is_told_at_length = len({*own.stems} - names - _MEASURES) > _MOST_OTHER_WORDS
-        if is_told_at_length and (own.words - names).isdisjoint(words):
-            yield "words", "it shares no word with what was said"
+        stated = frozenset().union(*(read(one).words for one in (self.sentence, self.asked, *self.turn.stated)))
+        others = frozenset().union(*(read(one).words for one in self.turn.unstated))
+        told = own.words - names
+        if told.isdisjoint(stated) and not (self.answer or told.isdisjoint(others)):
+            yield "words", "only a question or the assistant says this"
         causes = PATTERNS["cause"].split(" ".join(own.tokens).casefold())[1:]
         habits = WORDS["habits"].intersection(map(str.casefold, own.tokens))
         is_once = not self.near.is_negative and WORDS["habits"].isdisjoint(map(str.casefold, self.near.tokens))
@@ -216,12 +219,12 @@ class Source:
             ("unit", self._other_units(text)),
             ("moved", moved(self.said, text)),
             ("habit", habits if is_once and find_times(self.sentence[:MAX_CHARACTERS], self.turn.at, -1) else ()),
-            ("cause", (one for one in causes if words.isdisjoint(map(start_of, read(one).stems[:_MOST_OTHER_WORDS])))),
+            ("cause", (one for one in causes if words.isdisjoint(map(start_of, read(one).stems[:_CAUSE_WORDS])))),
         ):
             yield from ((check, f"it says {one}, which no message says") for one in found)
 
     def _unsaid_numbers(self, text: str) -> Iterator[str]:
-        """The numbers and dates that nobody said: small ones may be counted where none is said, years reckoned."""
+        """The numbers and dates that nobody said: the things of a list may be counted, years reckoned."""
         times = find_times(text[:MAX_CHARACTERS], self.turn.at)
         rest = text
         for when in reversed(times):
@@ -229,6 +232,7 @@ class Source:
             if not self._has_time(when.first, when.last):
                 yield f"{when.first:%Y-%m-%d}"
         counts = [one for one in self.near.details if one[0].isdigit()]
+        largest = _LARGEST_COUNT if is_english(self.sentence) is None else len([*clauses_of(self.sentence)])
         said = frozenset().union(*(read(one).details for one in self.known))
         digits = re.sub(r"\D", "", " ".join(self.said))
         converted = {number for _, number in self._converted(text)}
@@ -240,7 +244,7 @@ class Source:
                     yield number
             if not number.lstrip("-")[:1].isdigit():
                 continue
-            is_counted = number == "1" or (not counts and number.isdigit() and int(number) <= _LARGEST_COUNT)
+            is_counted = number == "1" or (not counts and number.isdigit() and int(number) <= largest)
             is_reckoned = any(self._is_since(*pair) for one in counts for pair in ((number, one), (one, number)))
             is_written_otherwise = len(number) >= _LONG and number in digits  # "5550100" for "555-0100"
             is_clock = ":" in number and bool(counts)
@@ -288,15 +292,24 @@ class Source:
         is_said = any(one not in opposed and _starts(told) <= _starts(one.words) for _, one in shared)
         if (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
             yield "polarity", "it says the contrary of its excerpt"
-        elif not own.is_negative and most and not is_past(own) and all(_is_over(one, told) for one in nearest):
-            yield "over", "it says of today what is over"
+        elif not (own.is_negative or is_past(own)):
+            lefts = (
+                [] if "from" in own.tokens else PATTERNS["left_behind"].finditer(" ".join(read(self.sentence).tokens))
+            )
+            left = frozenset().union(*(read(one[one.lastindex or 0]).words for one in lefts))
+            if not told.isdisjoint(left) or (most and all(_is_over(one, told) for one in nearest)):
+                yield "over", "it says of today what is over"
+        if _is_swapped(said, text):
+            yield "swapped", "it says of one what its excerpt says of another"
         stated = PATTERNS["asking"].sub(" ", " ".join(read(self.sentence).tokens))
         if _QUESTION.search(self.sentence) and not _speaks_of_user(stated):
             yield "question", "its excerpt only asks"
         # Own words: whoever asks may suppose what they like.
         near = next((one for one in nearest if one in said), None if most else own)
         is_stated = certainty not in ("weak", "speculation") and not has_condition(text)
-        if is_stated and near is not None and is_supposed(near, self.sentence):
+        new = {*own.stems} - {*self.near.stems}
+        is_attempt = near and PATTERNS["attempt"].search(" ".join(near.tokens)) and not new.isdisjoint(_RESULTS)
+        if is_stated and near is not None and (is_attempt or is_supposed(near, self.sentence)):
             yield "hypothetical", "it states as a fact what was only supposed"
 
 
@@ -336,6 +349,20 @@ def _is_opposed(clause: Reading, own: Reading, told: frozenset[str]) -> bool:
         return True
     others = _starts(frozenset(clause.stems) - _MEASURES if clause.is_spaced else clause.signs) - _starts(told)
     return not clause.is_negative and len(others) <= (0 if own.ending else 1)
+
+
+def _is_swapped(clauses: Sequence[Reading], text: str) -> bool:
+    """Whether a text says of one person of a sentence what a clause of another says: "Tom is ill, Leo is well"."""
+    ties = {tie for one in clauses for tie, _ in ties_in(" ".join(one.tokens))}
+    people = []
+    for one in clauses:
+        names = {token for token in one.tokens if token[0].isupper() and is_first_name(token.casefold())}
+        people.append(names | {tie for tie, _ in ties_in(" ".join(one.tokens))})
+    told = {who for some in people for who in some if (has_tie(text, who) if who in ties else has_words(text, who))}
+    own = [one.words for one, who in zip(clauses, people, strict=True) if who & told]
+    other = [one.words for one, who in zip(clauses, people, strict=True) if who and not who & told]
+    known, words = frozenset().union(*own), read(text).words
+    return any(one - words for one in own) and any(words & one - known for one in other)
 
 
 def _starts(words: Collection[str]) -> set[str]:
@@ -465,6 +492,11 @@ class Evidence:
             *background.names,
             *(name for entity in background.entities for name in (entity.name, *entity.names)),
         )
+        said = [one for text in self.texts for one in sentences_of(text)]
+        asked = [one for one in said if not _QUESTION_MARKS.isdisjoint(one)]
+        assistants: list[Message | EarlierMessage] = [*turn.messages, *background.messages]
+        self.stated = (*(one for one in said if one not in asked), *self.names)
+        self.unstated = (*asked, *(one.content for one in assistants if one.role == "assistant"))
 
     def support(self, text: str, excerpt: str, **fields: Any) -> tuple[Sequence[Message], list[FieldFault]]:
         """The messages that say the excerpt and from which a fact follows, and what is wrong with its fields.

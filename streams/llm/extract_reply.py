@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -65,7 +66,18 @@ from mnemolog.streams.text.differences import USER, is_user_word
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, noted
-from mnemolog.streams.text.tokens import DATES, PATTERNS, SMALL_WORDS, UNITS, WORDS, comparable_text, has_words, tables
+from mnemolog.streams.text.tokens import (
+    CLAUSE_ENDS,
+    CONJUNCTIONS,
+    DATES,
+    PATTERNS,
+    SMALL_WORDS,
+    UNITS,
+    WORDS,
+    comparable_text,
+    has_words,
+    tables,
+)
 
 _TYPE: Final[TypeAdapter[str]] = TypeAdapter(EntityType)
 _TYPES: Final[Mapping[str, EntityType]] = {
@@ -559,13 +571,25 @@ def _described_subject(fact: _Fact, subject: str | None, turn: Turn, entities: S
     return described if 0 < len(described) <= MAX_NAME and described != subject else None
 
 
+def _nearest(spans: Sequence[tuple[int, int]], place: int) -> tuple[int, int]:
+    return min(spans, key=lambda span: max(span[0] - place, place - span[1], 0))
+
+
 def _times(fact: _Fact, turn: Turn) -> dict[str, Any]:
-    """When a fact began and ends, by the words of its excerpt.
+    """When a fact began and ends, by the words of its excerpt: the clause that says it, of several.
 
     A time ahead is the end of a plan, or of what is said to end; else it is a beginning.
     """
-    at = turn.occurred_at
-    times = find_times(fact.excerpt, at)
+    at, own = turn.occurred_at, read(fact.text).told
+    times, rest = find_times(fact.excerpt, at), fact.excerpt
+    for first, last in (when.span for when in times):
+        rest = rest[:first] + " " * (last - first) + rest[last:]
+    ends = (0, *(one.start() for one in _CLAUSE_END.finditer(rest)), len(rest))
+    clauses = [pair for pair in pairwise(ends) if read(rest[slice(*pair)]).told]  # not "In May" of "In May, I moved"
+    if len(clauses) > 1:
+        shared = {pair: len(own & read(rest[slice(*pair)]).told) for pair in clauses}
+        most = max(shared.values())
+        times = tuple(when for when in times if most and shared[_nearest(clauses, when.span[0])] == most)
     began = next((one.start(at) for one in times if one.role != "until" and one.last < at.date()), None)
     until = next((one.end(at) for one in times if one.role == "until" and one.last >= at.date()), None)
     ahead = next((one for one in times if one.role != "until" and one.first > at.date()), None)
@@ -576,6 +600,7 @@ def _times(fact: _Fact, turn: Turn) -> dict[str, Any]:
     return {"event_time": began, "valid_until": until if not (until and began and until <= began) else None}
 
 
+_CLAUSE_END: Final = re.compile(rf"[{''.join(sorted(CLAUSE_ENDS))}](?!\d)|\b(?:{'|'.join(sorted(CONJUNCTIONS))})\b")
 _YEAR: Final = re.compile(r"\d{4}")
 _VALUE_TYPES: Final[Mapping[str, EntityType]] = {
     "home_city": "place",

@@ -71,6 +71,8 @@ _STATUS_OF_CODE: Final[Mapping[str, int]] = {
 }
 _FEWEST_CHARACTERS: Final = 200
 """A text that is refused with so few characters is not refused for its length."""
+_PLAUSIBLY_TOO_LONG: Final = 1_000
+"""More characters than the 256 tokens of the smallest models: what is refused without a reason may be too long."""
 _ANSWER_FIELDS: Final = (
     *("content", "parsed", "tool_calls", "function_call", "text", "delta"),
     *("reasoning_content", "reasoning", "thinking"),
@@ -220,7 +222,7 @@ class Server:
         """While the server does not answer a call, and after it did not until its limit, that is a problem."""
         loop, problems = asyncio.get_running_loop(), self.endpoint.problems
         began, server = loop.time(), self.client.base_url.netloc.decode()
-        name = f"{purpose} ({server})"
+        name = f"{purpose} at {server}"
         setting = "MNEMOLOG_EMBEDDING_TIMEOUT" if purpose == "embed" else "MNEMOLOG_LLM_TIMEOUT"
 
         timer: asyncio.TimerHandle
@@ -518,7 +520,7 @@ def reply_of(model: str, endpoint: str | None, content: bytes) -> ports.Reply | 
         return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"])[:_MAX_DETAIL])
     if choice.get("finish_reason") == "content_filter":
         return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
-    if choice.get("finish_reason") == "length":
+    if str(choice.get("finish_reason")).casefold() in {"length", "max_tokens"}:
         text += ports.CUT_OFF
     name = said if isinstance(said := body.get("model"), str) and said else model
     return ports.Reply(text=text, model=name[:MAX_MODEL_NAME], usage=tokens_of(body), endpoint=endpoint)
@@ -624,7 +626,8 @@ class OpenAiEmbedder:
                     self._problems[f"embed {self.model} (length)"] = said
                 return outcome
             longest = max(map(len, cut))
-            if not outcome.is_too_long or longest <= _FEWEST_CHARACTERS:
+            is_unnamed = outcome.kind == "refused" and longest > _PLAUSIBLY_TOO_LONG
+            if not (outcome.is_too_long or is_unnamed) or longest <= _FEWEST_CHARACTERS:
                 return outcome
             limit = max(_FEWEST_CHARACTERS, longest // 2)
 

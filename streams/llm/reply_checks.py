@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator
 from mnemolog.schemas.events import VERDICTS_WITH_END_TIME
 from mnemolog.schemas.facts import Candidate, Certainty, ExtractedFact
 from mnemolog.schemas.provenance import Verdict
+from mnemolog.streams.entities.names import ties_told
 from mnemolog.streams.llm.ask import MAX_LINE, Line, OptionalLine, ReplyModel, ReplyTime, WholeNumber, one_line
 from mnemolog.streams.llm.ports import NumberedConflict, NumberedConflicts
 from mnemolog.streams.text.assertions import (
@@ -28,6 +29,7 @@ from mnemolog.streams.text.readings import read
 
 DOUBTFUL: Final[frozenset[Certainty]] = frozenset({"weak", "speculation"})
 """Certainties of statements that may stand beside what they deny."""
+_NO_TIE: Final[frozenset[str]] = frozenset()
 LONGEST_UNSAID: Final = timedelta(days=3653)
 """How far ahead an end may lie, unless somebody named its year."""
 
@@ -124,7 +126,10 @@ def _keep_doubts(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) 
     extras = [known.value or "", known.subject or "", *names, *[fact.subject or ""] * is_of_subject]
     yield from ("added" for _ in added_details([known.text], fact.text, extras))
     yield from _common_doubts([known.text], fact.text)
-    if other_value(known.text, fact.text):
+    if (
+        other_value(known.text, fact.text)
+        or len({frozenset(ties_told(one.text)) for one in (fact, known)} - {_NO_TIE}) > 1
+    ):
         yield "other value"
     if fact.key is not None and fact.key == known.key and fact.value and known.value:
         stems = {*read(fact.value).stems}

@@ -33,6 +33,7 @@ _NO_NAMES: Final = (
 _Found = tuple[str, str, EntityType]  # the words that name somebody or something, and the name
 UNKNOWN_SPEAKER: Final = "The user"
 MAX_FACTS: Final = 100  # of a turn
+_MAX_FOLLOW_UP: Final = 3  # words of a question that asks the one before it again: "And seriously?"
 _MAX_ANSWER: Final = 8  # words of an answer that is kept with its question
 
 
@@ -43,19 +44,20 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     """
     facts: dict[str, ExtractedFact] = {}
     omitted: list[read.Sentence] = []
+    before = "\n".join(one.content for one in earlier if one.role == "assistant")
     recalled = [text for text in map(comparable_text, turn.recalled) if text]
     for message, asked in with_questions(turn, earlier):
         speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
         found = read.sentences(message.content, speaker) if message.role == "user" else []
-        plain = read.message_statements(message.content, found, turn.occurred_at)
         is_in_doubt = bool(read.WORDS["wording"].search(message.content))
         is_other = is_in_doubt or _is_in_frame([*earlier, *turn.messages], message)
-        plain = None if is_other else plain
+        plain = None if is_other else read.message_statements(message.content, found, turn.occurred_at)
+        before = f"{before}\n{asked}"
         for place, sentence in enumerate(found):
             words, is_short = comparable_text(sentence.text), bool(short_answer(sentence.text))
             reason = sentence.omitted or ("quotation" if without_texts(words, recalled) != words else None)
-            may_answer = asked and not place and (not reason or is_short)
-            if may_answer and (answer := _answer(asked, sentence.text, speaker, turn.occurred_at)):
+            may_answer = "?" in asked and not place and (not reason or is_short)
+            if may_answer and (answer := _answer(before, sentence.text, speaker, turn.occurred_at)):
                 facts.setdefault(answer.text, answer)
             elif reason or is_short:
                 omitted.append(read.Sentence(text=sentence.text, omitted=reason or "undecided"))
@@ -89,12 +91,15 @@ def _is_in_frame(messages: Sequence[EarlierMessage | Message], message: Message)
 
 def _answer(asked: str, said: str, speaker: str, at: datetime) -> ExtractedFact | None:
     """A short answer with its question; None for other sentences, which say something themselves."""
+    asks = read.WORDS["asks_the_user"].match
     questions = [one.rpartition(": ")[2] for one in sentences_of(read.plain(asked)) if "?" in one]
+    while len(questions) > 1 and len(questions[-1].split()) <= _MAX_FOLLOW_UP and not asks(questions[-1]):
+        questions.pop()
     question = questions[-1].strip(" ?!.\"'") if questions else ""
     words, kind = read.plain(said), short_answer(said)
     is_long = len(words.split()) > _MAX_ANSWER or read.WORDS["self"].search(words) or read.reason_not_stated(words)
     is_open = kind == "open" or "?" in said or (kind is None and is_long)
-    if is_open or not read.WORDS["asks_the_user"].match(question):
+    if is_open or not asks(question):
         return None
     text = f'{speaker}, asked "{question}?": {said}'
     read_as = {"text": text, "search_text": text, "action_hint": "retract" if kind == "no" else "new"}

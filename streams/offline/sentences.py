@@ -267,11 +267,6 @@ def _read_clause(clause: str, at: datetime) -> list[SlotStatement] | None:
     return [] if WORDS["aside"].fullmatch(said) else None
 
 
-def _date_order(word: str) -> int:
-    """Of the words of a day: its month, its day, its year."""
-    return len(word) if word.isdigit() else 0
-
-
 def _statements(act: str, slot: str, match: re.Match[str]) -> Iterator[SlotStatement]:
     got = {name.partition("_")[0]: said for name, said in match.groupdict().items() if said}
     value, keys = got.get("v", ""), frozenset(got.keys() & SLOTS.keys() or slot.split())
@@ -283,6 +278,7 @@ def _statements(act: str, slot: str, match: re.Match[str]) -> Iterator[SlotState
     if not known.get(slot, True):
         return
     if slot == "birthday":  # "14 June" and "June the 14th" are one value
-        value = " ".join(sorted(re.findall(r"\d+|" + DATE_PARTS["month"], value, re.IGNORECASE), key=_date_order))
+        words = re.findall(r"\d+|" + DATE_PARTS["month"], value, re.IGNORECASE)
+        value = " ".join(sorted(words, key=lambda word: len(word) if word.isdigit() else 0))
     for said in WORDS["several"].split(value) if slot == "allergy" else [value]:
         yield SlotStatement(act=act, keys=keys, value=said, old=got.get("old"))

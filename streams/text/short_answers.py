@@ -41,11 +41,11 @@ def sentences_of(message: str) -> Iterator[str]:
 def asked_part(message: str) -> str:
     """What of a message an answer right behind it answers.
 
-    That is its last question, with the sentence before it and all behind it; or its last sentence, if it asks nothing.
+    That is its last question and all behind it, with the sentence before it if that asks nothing; or its last sentence.
     """
     sentences = list(sentences_of(message))
     places = [place for place, one in enumerate(sentences) if "?" in one or "\uff1f" in one]
-    first = max(0, places[-1] - 1) if places else len(sentences) - 1
+    first = places[-1] - (places[-1] - 1 not in places) if places else len(sentences) - 1
     return " ".join(sentences[max(0, first) :])
 
 

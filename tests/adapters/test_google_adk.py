@@ -11,7 +11,7 @@ from google.adk.tools import load_memory
 from google.genai.types import Content, FunctionCall, Part
 
 from mnemolog.adapters.google_adk import MnemologMemoryService
-from mnemolog.errors import UnknownFactError
+from mnemolog.errors import InvalidArgumentError, UnknownFactError
 from mnemolog.testing import AsyncInMemoryClient
 
 
@@ -79,6 +79,9 @@ async def test_memories_are_added_found_and_deleted(async_memory: AsyncInMemoryC
     assert found.content.parts[0].text == "The server is called Otto."
     assert found.custom_metadata == {"n": 1, "of": "test"}
     assert (await service.search_memory(app_name="other", user_id="ann", query="server")).memories == []
+    for wildcard in ("*", "**"):
+        with pytest.raises(InvalidArgumentError):
+            await service.search_memory(app_name="app", user_id=wildcard, query="server")
     with pytest.raises(UnknownFactError):
         await service.delete_memory(app_name="app", user_id="bob", memory_id=found.id)
     await service.delete_memory(**whose, memory_id=found.id)

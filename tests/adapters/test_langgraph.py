@@ -79,6 +79,22 @@ def test_a_put_replaces_and_a_deletion_removes(store: MnemologStore) -> None:
     assert store.get(("notes",), "a") is not None
 
 
+def test_the_later_one_of_two_that_were_put_at_once_is_the_item(memory: InMemoryClient, store: MnemologStore) -> None:
+    for text in ("first", "second"):
+        metadata = {
+            "namespace": ["notes"],
+            "key": "a",
+            "value": {"text": text},
+            "created_at": "2026-01-01T00:00:00+00:00",
+        }
+        memory.add(text, infer=False, metadata=metadata, user_id="ann", run_id="notes", app_id="a")
+    item = store.get(("notes",), "a")
+    assert item is not None
+    assert [one.value for one in store.search(("notes",))] == [item.value] == [{"text": "second"}]
+    store.delete(("notes",), "a")
+    assert store.get(("notes",), "a") is None
+
+
 def test_a_query_orders_by_what_is_alike(store: MnemologStore) -> None:
     found = filled(store).search(("notes",), query="When is the cat fed?")
     assert found[0].key == "c-d"
@@ -93,8 +109,12 @@ def test_users_are_kept_apart_by_a_label_of_the_namespace(memory: InMemoryClient
     assert [item.value for item in store.search(("notes", "bob"), query="tea")] == [{"text": "milk"}]
     assert len(store.search(("notes",))) == 2
     assert [fact.text for fact in memory.facts(user_id="ann", run_id="*", app_id="*")] == ["tea"]
-    with pytest.raises(InvalidArgumentError, match="no user at place 1"):
-        store.put(("notes",), "a", {"text": "whose?"})
+    for namespace, key in ((("notes",), "a"), (("notes", "*"), "a"), (("notes", "ann"), "*"), (("notes", "ann"), "**")):
+        for value in ({"text": "whose?"}, None):
+            with pytest.raises(InvalidArgumentError, match="are named"):
+                store.batch([PutOp(namespace, key, value)])
+        assert store.get(namespace, key) is None
+    assert len(store.search(("notes",))) == 2
 
 
 def test_what_is_wrong_is_refused(store: MnemologStore) -> None:

@@ -12,13 +12,16 @@ import struct
 from typing import Any, Final
 
 import pytest
+from pydantic import ValidationError
 
+from mnemolog.projections.queries.audit import WorkerProblem
 from mnemolog.streams.llm.ask import ask
 from mnemolog.streams.llm.calls import RetrySettings
 from mnemolog.streams.llm.extract_prompt import extraction_prompt
 from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.openai_models import Endpoint, OpenAiChatModel, OpenAiEmbedder
 from mnemolog.streams.llm.ports import Prompt, PromptRefusedError, ReplyInvalidError, TimedReply
+from mnemolog.streams.settings import StreamsSettings
 from tests.support.builders.model_replies import fact_json
 from tests.support.builders.prompts import extraction, user
 from tests.support.polling import eventually
@@ -224,7 +227,7 @@ async def test_of_an_answer_that_is_cut_off_the_complete_facts_are_read(
     [
         (FIRST[:60], "length", "cut off at the token limit"),
         (FIRST[:60], "stop", "cut off at the token limit"),
-        ("", "length", "cut off at the token limit"),
+        *(("", finish, "cut off at the token limit") for finish in ("length", "max_tokens", "MAX_TOKENS")),
         ('<think>hm {"facts": [', "length", "cut off at the token limit"),
         ("{" * 5000, "length", "cut off at the token limit"),
         ("", "stop", "the answer is empty"),
@@ -266,8 +269,24 @@ ADVICE: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "sent in a circle": ({"status": 307, "headers": {"location": "/v1/chat/completions"}, "body": ""}, "redirects"),
     "the quota": ({"status": 429, "body": {"error": {"message": "quota is used up"}}}, "quota is used up)"),
     "a rate with 200": ({"body": [{"error": {"code": 429, "message": "slow down"}}]}, "(http_429: slow down)"),
-    "a refusal without words": ({"status": 400, "body": ""}, "MNEMOLOG_LEAVE_OUT leaves parameters out (http_400)"),
-    "a form": ({"status": 422, "body": {"detail": [{"loc": ["body"], "msg": "no"}]}}, "(http_422)"),
+    "no embeddings": (
+        {"status": 501, "body": {"error": {"message": "Only completions. Start it with `--embeddings`"}}},
+        "start it in another way, or ask another one (http_501: Only completions. Start it with `--embeddings`)",
+    ),
+    "a small context": (
+        {"status": 400, "body": {"error": {"message": "the request exceeds the available context size"}}},
+        "longer than the context of the model: start the server with a longer one",
+    ),
+    "a small context in other words": (
+        {"status": 400, "body": {"error": {"message": "This model's maximum context length is 4096 tokens"}}},
+        "longer than the context of the model",
+    ),
+    "an unknown fault of all requests": (
+        {"status": 400, "body": {"error": {"message": "model is loading its weights"}}},
+        "(http_400: model is loading its weights)",
+    ),
+    "a refusal without words": ({"status": 400, "body": ""}, "MNEMOLOG_LEAVE_OUT leaves parameters out (http_400"),
+    "a form": ({"status": 422, "body": {"detail": [{"loc": ["body"], "msg": "no"}]}}, "(http_422: {"),
     "a fault": ({"status": 500, "body": "oops"}, "the server fails: see its log (http_500)"),
     "too many": ({"status": 529, "body": {"error": {"type": "overloaded"}}}, "(http_529)"),
     "a refusal of the model": ({"body": message("", refusal="I can't.")}, "the model refuses all that it is asked"),
@@ -286,11 +305,19 @@ async def test_who_waits_for_a_server_is_told_why(server: OpenAiServer, habit: s
     waiting = asyncio.create_task(chat.complete(extraction_prompt(TASK)))
     await eventually(lambda: problems)
     assert advice in problems["extract m"]
+    assert all(WorkerProblem(part=part, problem=advice).hinders for part in problems)
     assert "sk-1" not in problems["extract m"]
     server.failures.clear()
     await asyncio.wait_for(waiting, 10)  # and it goes on by itself
     assert not problems
     await chat.close()
+
+
+@pytest.mark.parametrize("tail", ["/v1/chat/completions", "/v1/embeddings/", "/api/responses?api-version=1"])
+def test_the_address_of_one_call_is_no_address_of_a_server(tail: str) -> None:
+    with pytest.raises(ValidationError, match="ends in the name of a call"):
+        StreamsSettings(base_url=f"http://localhost:8080{tail}")
+    assert StreamsSettings(base_url="http://localhost:8080/v1/").base_url
 
 
 REFUSED: Final[list[tuple[str, Any]]] = [
@@ -321,7 +348,8 @@ async def test_a_parameter_is_left_out_in_whatever_words_it_is_refused(
     await chat.close()
     sent = [{"system"} & {one["role"] for one in body["messages"]} | body.keys() for body in server.bodies]
     assert [parameter in one for one in sent] == [True, False, False]
-    (shown,) = problems.values()
+    ((part, shown),) = problems.items()
+    assert not WorkerProblem(part=part, problem=shown).hinders
     assert shown == f"{parameter} is refused, and left out from now on: name it in MNEMOLOG_LEAVE_OUT"
     assert HOME in server.bodies[-1]["messages"][-1]["content"]
     assert not any(name.startswith("max_") for body in server.bodies for name in body)
@@ -336,6 +364,17 @@ async def test_a_word_of_a_parameter_in_another_refusal_leaves_nothing_out(serve
     await chat.complete(extraction_prompt(TASK))
     await chat.close()
     assert all("seed" in body for body in server.bodies)
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_long_text_that_is_refused_without_a_reason_is_embedded_by_its_beginning(
+    server: OpenAiServer, status: int
+) -> None:
+    server.fail(mode="as_is", times=2, status=status, body={"error": {"message": "Invalid input"}}, path="embeddings")
+    embedder = OpenAiEmbedder(Endpoint(base_url=server.base_url, api_key="k", retry=PACE), "e")
+    assert len((await embedder.embed(["word " * 1000])).vectors) == 1
+    assert server.requests["embeddings"] == 3
+    await embedder.close()
 
 
 X, Y = [1.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 0.0]

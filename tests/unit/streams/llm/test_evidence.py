@@ -52,6 +52,9 @@ def taken(task: ExtractionTask, text: str, excerpt: str) -> bool:
         (VEGAN, "Yes", "Alice owns a yacht.", False),
         (VEGAN, "Yes", "Alice is not vegan.", False),
         ("You take 25 mg of it, right?", "Yes.", "Alice takes 50 mg of it.", False),
+        ("Do you own a yacht? Shall I call you?", "Yes", "Alice owns a yacht.", False),
+        ("Your boats on file: a yacht.", "ok thanks", "Alice has a yacht.", False),
+        ("You told me that you own a yacht.", "Let's have dinner.", "Alice owns a yacht.", False),
         ("Do you own a yacht? By the way, it is late. Are you vegan?", "Yes", "Alice owns a yacht.", False),
     ],
 )
@@ -127,6 +130,19 @@ def test_no_line_of_the_background_can_pose_as_the_turn() -> None:
         ("I can't stand cilantro.", "Alice dislikes cilantro.", "Alice likes cilantro."),
         ("My wife works at Acme.", "Alice's wife works at Acme.", "Alice works at Acme."),
         ("Eva told me she is vegan.", "Eva is vegan.", "Alice is vegan."),
+        ("I applied for a job at Siemens.", "Alice applied for a job at Siemens.", "Alice works at Siemens."),
+        ("We are looking at flats in Linz.", "Alice is looking for a flat in Linz.", "Alice lives in Linz."),
+        ("I'm interviewing with Acme.", "Alice has an interview with Acme.", "Alice is employed at Acme."),
+        ("I moved from Lima to Quito.", "Alice moved from Lima to Quito.", "Alice lives in Lima."),
+        ("We relocated to Linz from Graz.", "Alice lives in Linz.", "Alice lives in Graz."),
+        ("I switched from tea to coffee.", "Alice drinks coffee.", "Alice drinks tea."),
+        ("Ana is a nurse and Eva is a cook.", "Ana is a nurse.", "Ana is a cook."),
+        ("My aunt plays golf and my mother plays chess.", "Alice's mother plays chess.", "Alice's aunt plays chess."),
+        ("Ana, Tom and Leo live in Rome.", "Ana lives in Rome.", "Ana and Tom live in Oslo."),
+        ("I have a bird.", "Alice has a bird.", "Alice has 12 birds."),
+        ("My son goes to school.", "Alice's son goes to school.", "Alice's son is 8 years old."),
+        ("I swim every morning.", "Alice swims every morning.", "Alice swims 2 km every morning."),
+        ("My sons are Tom, Leo and Bo.", "Alice has three sons.", "Alice has four sons."),
     ],
 )
 def test_a_fact_says_no_more_certainty_and_of_nobody_else(said: str, honest: str, harmful: str) -> None:
@@ -194,6 +210,28 @@ def test_all_of_a_list_is_denied_as_its_first_is(said: str, fact: str, opposite:
 def test_a_fact_denies_what_its_clause_denies_or_says_is_over(said: str, honest: str, harmful: str) -> None:
     evidence = Evidence(extraction(user(said), speaker="Sam"))
     assert [evidence.support(text, said)[1] == [] for text in (honest, harmful)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "has_time"),
+    [
+        ("I'm allergic to figs and have an exam on Friday.", "Sam is allergic to figs.", False),
+        ("I'm allergic to figs and have an exam on 2023-06-02.", "Sam has an exam.", True),
+        ("I have two kids and we're going to Crete in July.", "Sam has two kids.", False),
+        ("I live in Rome until June and work as a cook.", "Sam works as a cook.", False),
+        ("I live in Rome until June and work as a cook.", "Sam lives in Rome.", True),
+        ("I work as a cook; I have lived in Rome since March 2020.", "Sam works as a cook.", False),
+        ("Since March 2020, I live in Rome.", "Sam lives in Rome.", True),
+        ("I moved to Rome in March 2020.", "Sam moved to Rome.", True),
+        ("Ich habe einen Hund und bin im März 2020 nach Rom gezogen.", "Sam hat einen Hund.", False),
+    ],
+)
+def test_a_fact_has_the_time_of_its_own_clause(said: str, text: str, has_time: bool) -> None:
+    (found,) = (
+        parse_extraction(facts_reply({"text": text, "excerpt": said}), extraction(user(said), speaker="Sam")).value
+        or ()
+    )
+    assert bool(found.event_time or found.valid_until) == has_time
 
 
 @pytest.mark.parametrize("sign", ["«", "'a ", "w ", "漢字ない", "मैं"])

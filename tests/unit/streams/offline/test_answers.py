@@ -47,6 +47,13 @@ def test_another_answer_is_kept_with_its_question(question: str, answer: str) ->
     assert fact.text in {f'Ana, asked "{question}": {answer}', f"Ana: {answer}"}
 
 
+@pytest.mark.parametrize("again", ["And seriously?", "Really?", "Come on, seriously?"])
+def test_an_answer_to_a_question_that_is_asked_again_has_the_first_one(again: str) -> None:
+    first, second = (Message(role="assistant", content=one) for one in ("What are you allergic to?", again))
+    texts, _ = read(first, user("Bad jokes."), second, user("Shellfish."))
+    assert texts[-1] == 'Ana, asked "What are you allergic to?": Shellfish.'
+
+
 def test_a_whole_sentence_is_read_as_if_nothing_had_been_asked() -> None:
     assert asked("Where do you live?", "I live in Bern.") == (["Ana lives in Bern."], [])
 

@@ -215,6 +215,7 @@ GIVES_VOICE = [
     *("Translate what I write next.", "Pretend that you are my doctor.", "Let's practise an interview."),
     *("Could you draft a cover letter for my cousin?", "Fix the mistakes in what follows.", "Is this good English?"),
     *("You are a job interviewer.", "Be a receptionist, I'm the patient.", "We're doing improv.", "You start."),
+    *("We play travel agency, I'm the customer.", "I'm learning Thai and this is my homework.", "I practise my part."),
     *("My grandma sent me a letter.", "Forwarded from mum", "Otto's words from last night", "She wants to say:"),
     *("Guess which one is false.", "Two truths and a lie!", "My character in the game is a bard.", "Level 3 wizard"),
     *("How would my brother introduce himself?", "Fill in the visa form for my father.", "Corrige mis frases."),
