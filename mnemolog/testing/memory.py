@@ -44,13 +44,14 @@ R = TypeVar("R")
 THRESHOLDS: Final[Mapping[str, Any]] = {
     "duplicate_threshold": 0.999,
     "raw_duplicate_threshold": 0.995,
-    "conflict_threshold": 0.58,
+    "conflict_threshold": 0.35,
     "near_duplicate_threshold": 0.98,
     "ending_threshold": 0.35,
     "name_twin_threshold": 0.0,
     "search_threshold": 0.17,
 }
-"""Those of the offline embedder; names are compared letter by letter alone."""
+"""Those of the offline embedder, but for conflicts: vectors of words are less near than those of meanings. Names are
+compared letter by letter alone."""
 
 
 def memory_stores(tables: Tables, settings: StreamsSettings) -> Stores:

@@ -192,6 +192,18 @@ def is_surname(name: str) -> bool:
     return title is not None and title[0].casefold() != "the " and " " not in name[title.end() :].strip()
 
 
+def title_of(name: str) -> str:
+    """The key of the title before a name: "dr" of "Dr. Novak", else ""."""
+    return _titles(name_key(name))
+
+
+def double_first_name(name: str) -> str:
+    """The key of a first name of two words ("Anna-Lena", "Mary Ann"), else ""."""
+    first, _, rest = _TITLE.sub("", name).partition(" ")
+    second = rest.partition(" ")[0]
+    return name_key(first) if "-" in first else name_key(f"{first} {second}") if is_first_name(name_key(second)) else ""
+
+
 def age_in(text: str) -> str | None:
     """The age that a tie has in its name: "older" for "my big brother", "younger" for "ma sœur cadette", else None."""
     match = _AGE.search(text)
@@ -207,7 +219,7 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
     if found := _apposed(said) or _tied(said) or _bare_tie(said):
-        return found
+        return None if found.owner in {*PRONOUNS, "mine", "mir", "moi"} else found
     if (match := _SEVERAL.match(said)) and (match["first"] or not _is_proper(said)):
         return None
     if (match := _OF_OTHERS.match(said)) and (match["name"] is None or _is_proper(match["name"])):
@@ -216,6 +228,8 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
     if match := _FROM.match(said):
         origin = match["there"] or match["origin"]
         return SpokenName(text=said, name=match["name"], origin=name_key(origin)[:MAX_ORIGIN])
+    if (match := _INDEFINITE.match(said)) and said[match.end() :].islower():  # "a colleague of mine", twice, are two
+        return None
     for pattern in (_ANOTHER, _THE_OTHER):
         if (match := pattern.match(said)) and _is_proper(match["name"]):
             return SpokenName(text=said, name=match["name"], origin="another", is_another=pattern is _ANOTHER)

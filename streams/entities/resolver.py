@@ -39,6 +39,7 @@ from mnemolog.streams.entities.names import (
     are_of_two,
     bearer_called,
     compare_names,
+    double_first_name,
     forms_of,
     has_tie,
     is_surname,
@@ -47,12 +48,11 @@ from mnemolog.streams.entities.names import (
     read_name,
     relation_of_names,
     same_numbers,
+    title_of,
     words_key,
 )
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
 from mnemolog.streams.text.tokens import whole_words
-
-_FORMER: Final = "ex_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,9 @@ class EntityRegistry:
 
 
 def marks_of(entity: KnownEntity) -> frozenset[str]:
-    """What distinguishes an entity from others of its name: the keys of its ties, former or not, and its origins."""
+    """What distinguishes an entity from others of its name: the keys of its ties and its origins."""
     origins = (key[key.index(" (") :] for key in entity.keys("name") if " (" in key)
-    return frozenset((*(tie.removeprefix(_FORMER) for tie in entity.keys("tie")), *origins))
+    return frozenset((*entity.keys("tie"), *origins))
 
 
 def names_of(entity: KnownEntity) -> frozenset[str]:
@@ -288,7 +288,7 @@ class AskedName(NamedTuple):
     @property
     def marks(self) -> set[str]:
         """The marks (`marks_of`) that the bearer of the name has."""
-        tie = {self.tie_key.removeprefix(_FORMER)} if self.tie_key else set()
+        tie = {self.tie_key} if self.tie_key else set()
         return tie | {key_with_origin("", self.name.origin)} - {""}
 
 
@@ -350,18 +350,21 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
         return Fit(0, "tie") if is_tied else None
     if not names.isdisjoint(asked.keys) and not (asked.others and are_of_two(asked.keys, names)):
         is_own = bool(entity.aliases) and entity.aliases[0].key.partition(" (")[0] == name.key
-        return Fit(0, "exact" if is_own else "alias")
+        title, titles = title_of(name.name or ""), {title_of(one.text) for one in entity.aliases} - {""}
+        is_another = title and titles and title not in titles
+        return Fit(0, "exact" if is_own else "alias", "known by another title" if is_another else None)
     if is_tied and not names:
         return Fit(1, "tie", "said to be a new one" if name.is_new else None)
     kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
     pairs = product(asked.keys, names) if entity.type in kinds else ()
     related = {relation_of_names(key, one) for key, one in pairs} - {None}
-    if related and any(map(is_surname, (name.name or "", *(one.text for one in entity.aliases)))):
+    texts = [name.name or "", *(one.text for one in entity.aliases if one.kind == "name")]
+    if related and (any(map(is_surname, texts)) or len({*map(double_first_name, texts)}) > 1):
         related = {"doubtful"}
     has_first = name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}
     if related or (is_tied and has_first):  # a surname may change by marriage
         against = None
-        if related.isdisjoint(("part", "form")) or (registry.has_twin(entity) and not has_first):
+        if related.isdisjoint(("part", "form")) or registry.has_twin(entity):
             against = "the names may be of two"
         elif are_of_two(asked.keys, names):
             against = "known by another full name or short form"

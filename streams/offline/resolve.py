@@ -12,6 +12,7 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflicts
 from mnemolog.streams.offline import sentences as read
+from mnemolog.streams.text import readings
 from mnemolog.streams.text.differences import differences, relate_subjects, same_terms
 from mnemolog.streams.text.tokens import NUMBERS
 
@@ -71,6 +72,9 @@ def _finding(says: Sequence[read.SlotStatement], new: _Fact, old: _Fact, at: dat
     ended = read.slot_statements(old.excerpt, at) if may_return else ()
     over = [one for one in ended if one.act not in read.FILLS and new.key in one.keys]
     is_again = any(read.same_value(one.value, new.value) for one in over)
+    says_not, denied = (read.WORDS["negation"].search(one.excerpt) for one in (new, old))
+    is_denied = old.key is None and new.key not in TIE_TYPES and denied and not says_not
+    is_again |= bool(is_denied) and {*readings.read(new.text).stems} <= {*readings.read(old.text).stems}
     return ("REPLACE", "what had ended is so again") if is_again else None
 
 

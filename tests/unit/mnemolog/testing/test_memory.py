@@ -67,6 +67,21 @@ def test_a_message_is_read_as_the_test_says_and_checked_as_a_reply_is(mnemolog_m
     assert [(fact.text, fact.value) for fact in memory.facts(**ALICE)] == [("Alice drinks tea.", "tea")]
 
 
+@pytest.mark.parametrize(
+    ("denied", "said"),
+    [
+        ("ok I'm not vegan", "I'm vegan!"),
+        ("I'm not allergic to milk after all.", "I'm allergic to milk."),
+        ("well, I don't work at Acme any more", "I work at Acme."),
+        ("I'm not vegetarian, really.", "I'm vegetarian."),
+    ],
+)
+def test_a_denial_and_what_it_denies_do_not_both_hold(mnemolog_memory: InMemoryClient, denied: str, said: str) -> None:
+    for words in (denied, said):
+        mnemolog_memory.add(words, **TOLD)
+    assert len(texts(mnemolog_memory)) == 1
+
+
 def test_the_clock_is_the_tests_and_what_has_ended_expires() -> None:
     now = NOON
     with InMemoryClient(now=lambda: now) as memory:

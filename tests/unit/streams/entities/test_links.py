@@ -244,7 +244,7 @@ def said(text: str, *names: str, subject: str | None = None, predicate: str | No
         (said("I met Ana", "Ana"), (USER, ANA), {}),
         (said("I met Ana", "Ana", predicate="friend"), (USER, ANA), {"Ana": "object"}),
         (said("I met Ana and Ben", "Ana", "Ben"), (USER, ANA, BEN), {"Ben": "object"}),
-        (said("I met Ana Maria", "Ana Maria"), (USER, ANA), {"Ana": "object"}),  # a name of hers that is new
+        (said("I met Ana Keller", "Ana Keller"), (USER, ANA), {"Ana": "object"}),  # a name of hers that is new
         (said("I met Ana", "Ana", predicate="friend"), (USER, known_entity("Anastasia"), ANA), {"Ana": "object"}),
         (said("Ben met Ana", "Ana", subject="Ben"), (USER, ANA, BEN), {}),  # of another one
     ],
