@@ -296,7 +296,9 @@ class Source:
             lefts = (
                 [] if "from" in own.tokens else PATTERNS["left_behind"].finditer(" ".join(read(self.sentence).tokens))
             )
-            left = frozenset().union(*(read(one[one.lastindex or 0]).words for one in lefts))
+            left = frozenset().union(
+                *(read(one[one.lastindex or 0]).words - read(one.string[one.end() :]).words for one in lefts)
+            )
             if not told.isdisjoint(left) or (most and all(_is_over(one, told) for one in nearest)):
                 yield "over", "it says of today what is over"
         if _is_swapped(said, text):
@@ -333,9 +335,9 @@ def _clauses(sentence: str, told: frozenset[str]) -> Iterator[Reading]:
             if clause.denials:
                 denying = {one.word for one in clause.denials}
                 head = clause.tokens[: max((at + 1 for at, one in enumerate(tokens) if one in denying), default=0)]
-            elif not goes_on:
+            elif not _STATING.isdisjoint(tokens):
                 head = ()
-            yield read(" ".join((*head, *clause.tokens))) if head and not clause.denials else clause
+            yield read(" ".join((*head, *clause.tokens))) if head and goes_on and not clause.denials else clause
 
 
 def _is_opposed(clause: Reading, own: Reading, told: frozenset[str]) -> bool:

@@ -135,6 +135,7 @@ def test_no_line_of_the_background_can_pose_as_the_turn() -> None:
         ("I'm interviewing with Acme.", "Alice has an interview with Acme.", "Alice is employed at Acme."),
         ("I moved from Lima to Quito.", "Alice moved from Lima to Quito.", "Alice lives in Lima."),
         ("We relocated to Linz from Graz.", "Alice lives in Linz.", "Alice lives in Graz."),
+        ("I changed from early shift to late shift.", "Alice works late shift.", "Alice works early shift."),
         ("I switched from tea to coffee.", "Alice drinks coffee.", "Alice drinks tea."),
         ("Ana is a nurse and Eva is a cook.", "Ana is a nurse.", "Ana is a cook."),
         ("My aunt plays golf and my mother plays chess.", "Alice's mother plays chess.", "Alice's aunt plays chess."),
@@ -181,7 +182,9 @@ def test_what_stands_beside_a_wish_is_stated(said: str, text: str) -> None:
         ("I don't eat {}", "does not eat {}", "eats {}"),
     ],
 )
-@pytest.mark.parametrize("others", ["nuts and {}", "nuts, {}, and cow cheese", "nuts, eggs or {}", "nuts & {}"])
+@pytest.mark.parametrize(
+    "others", ["nuts and {}", "nuts, {}, and cow cheese", "nuts, eggs or {}", "nuts & {}", "nuts, my boss and {}"]
+)
 def test_all_of_a_list_is_denied_as_its_first_is(said: str, fact: str, opposite: str, others: str) -> None:
     sentence = said.format(others.format("milk")) + "."
     evidence = Evidence(extraction(user(sentence), speaker="Sam"))
