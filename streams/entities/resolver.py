@@ -364,7 +364,7 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
     has_first = name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}
     if related or (is_tied and has_first):  # a surname may change by marriage
         against = None
-        if related.isdisjoint(("part", "form")) or registry.has_twin(entity):
+        if related.isdisjoint(("part", "form")) or (registry.has_twin(entity) and not has_first):
             against = "the names may be of two"
         elif are_of_two(asked.keys, names):
             against = "known by another full name or short form"
