@@ -97,6 +97,7 @@ def evidence_messages(turn: Turn) -> tuple[Message, ...]:
 
 _LARGEST_COUNT: Final = 12
 """Up to this a number may be said in a language of which the number words are not known."""
+_NOTED_DATE: Final = re.compile(r" \(\d{4}-\d\d-\d\d[^)]*\)")
 _MOMENT: Final = timedelta(microseconds=1)
 _LONG: Final = 4  # digits of a number that may be written in another form
 _CAUSE_WORDS: Final = 2  # of a cause are looked at
@@ -163,7 +164,10 @@ class Source:
         lines = (f"{' '.join(name.split())}: " for name in self.turn.speakers)
         own = next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
         found = [*self._unsaid(own, subject), *self._of_another(own, subject)]
-        found += answer_faults(self.answer, own, self) if self.answer else self._turned(own, fields.get("certainty"))
+        if self.answer:
+            found += answer_faults(self.answer, own, self)
+        elif comparable_text(_NOTED_DATE.sub("", own)) != comparable_text(self.sentence):  # else it is what was said
+            found += self._turned(own, fields.get("certainty"))
         yield from (FieldFault("text", check, what) for check, what in found)
         for field in ("key", "value"):
             named = (fields.get(field) or "").replace("_", " ")
