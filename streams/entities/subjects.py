@@ -103,8 +103,10 @@ def with_subject_relations(
         candidates = []
         for known in matched.candidates:
             about = subjects.get(known.fact_id)
-            relation = relation_to_known(matched.fact.subject, subject, known, about, envelope.user_names)
-            relation = relation or known.subject_relation
+            relation = known.subject_relation  # of one that was looked up by its entity
+            if about is not None or relation is None:
+                said = matched.fact.subject
+                relation = relation_to_known(said, subject, known, about, envelope.user_names) or relation
             candidates.append(known.model_copy(update={"subject_relation": relation}))
         facts.append(matched.model_copy(update={"candidates": tuple(candidates)}))
     return envelope.model_copy(update={"facts": tuple(facts)})

@@ -139,7 +139,7 @@ def test_a_process_that_serves_ends_with_its_code() -> None:
 
 
 def test_a_process_whose_output_nobody_reads_ends_without_a_word() -> None:
-    program = SERVING.replace("return 7", "from mnemolog.cli.output import stdout; stdout().print('x' * 10_000_000)")
+    program = SERVING.replace("return 7", "from mnemolog.cli.output import stdout; stdout().print('x' * 200_000)")
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stderr
