@@ -163,11 +163,11 @@ class Source:
         # Of a line of a transcript a name with digits in it states no number.
         lines = (f"{' '.join(name.split())}: " for name in self.turn.speakers)
         own = next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
-        found = [*self._unsaid(own, subject), *self._of_another(own, subject)]
-        if self.answer:
-            found += answer_faults(self.answer, own, self)
-        elif comparable_text(_NOTED_DATE.sub("", own)) != comparable_text(self.sentence):  # else it is what was said
-            found += self._turned(own, fields.get("certainty"))
+        is_as_said = comparable_text(_NOTED_DATE.sub("", own)) == comparable_text(self.sentence)
+        found = [("name", f"it says {name}, which no message says") for name in added_names(subject, self.known)]
+        found += [*(() if is_as_said else self._unsaid(own)), *self._of_another(own, subject)]
+        turned = self._turned(own, fields.get("certainty"), is_as_said=is_as_said)
+        found += answer_faults(self.answer, own, self) if self.answer else turned
         yield from (FieldFault("text", check, what) for check, what in found)
         for field in ("key", "value"):
             named = (fields.get(field) or "").replace("_", " ")
@@ -197,7 +197,7 @@ class Source:
         if other and not is_in_text and not any(has_tie(text, tie) for tie, _ in ties_in(self.sentence)):
             yield "subject", f"its excerpt is about somebody else ({other})"
 
-    def _unsaid(self, text: str, subject: str) -> Iterator[tuple[str, str]]:
+    def _unsaid(self, text: str) -> Iterator[tuple[str, str]]:
         """Words, names, amounts, habits and causes of a text that nobody said."""
         own, source = read(text), f"{self.excerpt} {self.asked}"
         names = frozenset().union(*(read(name).words for name in self.turn.speakers))
@@ -216,13 +216,13 @@ class Source:
         causes = PATTERNS["cause"].split(" ".join(own.tokens).casefold())[1:]
         habits = WORDS["habits"].intersection(map(str.casefold, own.tokens))
         is_once = not self.near.is_negative and WORDS["habits"].isdisjoint(map(str.casefold, self.near.tokens))
+        is_event = habits and is_once and find_times(self.sentence[:MAX_CHARACTERS], self.turn.at, -1)
         for check, found in (
             ("name", added_names(text, self.known)),
-            ("name", added_names(subject, self.known)),
             ("number", self._unsaid_numbers(text)),
             ("unit", self._other_units(text)),
             ("moved", moved(self.said, text)),
-            ("habit", habits if is_once and find_times(self.sentence[:MAX_CHARACTERS], self.turn.at, -1) else ()),
+            ("habit", habits if is_event else ()),
             ("cause", (one for one in causes if words.isdisjoint(map(start_of, read(one).stems[:_CAUSE_WORDS])))),
         ):
             yield from ((check, f"it says {one}, which no message says") for one in found)
@@ -280,8 +280,11 @@ class Source:
         is_near = any(when.first <= last and first <= when.last for when in found)
         return first <= self.turn.at.date() <= last or is_near or (not found and any(map(tells_time, self.said)))
 
-    def _turned(self, text: str, certainty: str | None) -> Iterator[tuple[str, str]]:
-        """What turns the sense of the clauses with most words of a text: these deny it, ended it, or suppose it."""
+    def _turned(self, text: str, certainty: str | None, *, is_as_said: bool) -> Iterator[tuple[str, str]]:
+        """What turns the sense of the clauses with most words of a text: these deny it, ended it, or suppose it.
+
+        A text in the very words of its sentence says nothing contrary; it may only ask or suppose.
+        """
         if PATTERNS["wish"].search(self.sentence.casefold()) and read(self.sentence).denies:
             return  # "I wish I did not work on Sundays"
         own, names = read(text), frozenset().union(*(read(name).words for name in self.turn.speakers))
@@ -294,7 +297,9 @@ class Source:
         nearest = [one for words, one in shared if words == most]
         opposed = [one for words, one in shared if (words or not most) and _is_opposed(one, own, told)]
         is_said = any(one not in opposed and _starts(told) <= _starts(one.words) for _, one in shared)
-        if (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
+        if is_as_said:
+            pass
+        elif (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
             yield "polarity", "it says the contrary of its excerpt"
         elif not (own.is_negative or is_past(own)):
             lefts = (
@@ -305,7 +310,7 @@ class Source:
             )
             if not told.isdisjoint(left) or (most and all(_is_over(one, told) for one in nearest)):
                 yield "over", "it says of today what is over"
-        if _is_swapped(said, text):
+        if not is_as_said and _is_swapped(said, text):
             yield "swapped", "it says of one what its excerpt says of another"
         stated = PATTERNS["asking"].sub(" ", " ".join(read(self.sentence).tokens))
         if _QUESTION.search(self.sentence) and not _speaks_of_user(stated):

@@ -237,6 +237,22 @@ def test_a_fact_has_the_time_of_its_own_clause(said: str, text: str, has_time: b
     assert bool(found.event_time or found.valid_until) == has_time
 
 
+@pytest.mark.parametrize(
+    ("said", "is_kept"),
+    [
+        ("I have a half-brother in Oslo, so I never was an only child.", True),
+        ("We broke up last night, I'm fine, I'm not fine.", True),
+        ("I am no cook, I am a baker, and no, I am not a cook.", True),
+        ("Is there a bakery in Oslo?", False),
+        ("Is Oslo nicer than Bergen?", False),
+    ],
+)
+def test_a_fact_in_the_very_words_of_its_sentence_says_nothing_contrary_and_may_only_ask(
+    said: str, is_kept: bool
+) -> None:
+    assert taken(extraction(user(said), speaker="Alice"), f"Alice: {said}", said) == is_kept
+
+
 @pytest.mark.parametrize("sign", ["«", "'a ", "w ", "漢字ない", "मैं"])
 def test_a_long_message_is_read_in_proportion_to_its_length(sign: str) -> None:
     """Of 20 000 characters; what takes the square of it takes minutes."""
