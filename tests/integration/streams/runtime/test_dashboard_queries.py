@@ -9,9 +9,12 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+import httpx
 import pytest
 
 from mnemolog.schemas.command import Command, Feedback
+from mnemolog.server.serve import serving
+from mnemolog.settings import Settings
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import (
@@ -83,6 +86,9 @@ async def test_every_question_of_the_dashboard_is_answered(
         moved = user_turn("t3", "I moved from Munich to Hamburg.")
         await publish_records(settings, moved, user_turn("t4", "I love green tea."), feedback())
         await wait_for_outcomes(database, 6)
+        over_http = Settings.model_validate(settings.model_dump() | {"http_port": 0})
+        async with serving(over_http, without_keys=True) as url, httpx.AsyncClient(base_url=url) as http:
+            assert (await http.get("/health/live")).status_code == 200  # its metrics are in this process, too
 
         for question in _questions():
             asked = partial(prometheus.query, question)
