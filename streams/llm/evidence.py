@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date, timedelta
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -157,6 +158,15 @@ class Source:
         self.known = (*self.said, *turn.speakers, *turn.names)
         self.near = read(f"{self.sentence}\n{self.asked}")
 
+    @cached_property
+    def _details(self) -> frozenset[str]:
+        """The numbers, dates and units of all that is known; text, key and value of a fact are compared with them."""
+        return frozenset().union(*(read(one).details for one in self.known))
+
+    @cached_property
+    def _digits(self) -> str:
+        return re.sub(r"\D", "", " ".join(self.said))
+
     def faults(self, text: str, **fields: Any) -> Iterator[FieldFault]:
         """What is wrong with a fact; `fields` are those of the reply that are judged beside its text."""
         subject = fields.get("subject") or ""
@@ -200,7 +210,7 @@ class Source:
     def _unsaid(self, text: str) -> Iterator[tuple[str, str]]:
         """Words, names, amounts, habits and causes of a text that nobody said."""
         own, source = read(text), f"{self.excerpt} {self.asked}"
-        names = frozenset().union(*(read(name).words for name in self.turn.speakers))
+        names = self.turn.speaker_words
         bare = " ".join(token for token in own.tokens if stem_of(token) not in names)
         scripts, languages = (main_script(bare), main_script(source)), (is_english(text), is_english(source))
         if (all(scripts) and scripts[0] != scripts[1]) or (None not in languages and languages[0] != languages[1]):
@@ -237,11 +247,9 @@ class Source:
                 yield f"{when.first:%Y-%m-%d}"
         counts = [one for one in self.near.details if one[0].isdigit()]
         largest = _LARGEST_COUNT if is_english(self.sentence) is None else len([*clauses_of(self.sentence)])
-        said = frozenset().union(*(read(one).details for one in self.known))
-        digits = re.sub(r"\D", "", " ".join(self.said))
         converted = {number for _, number in self._converted(text)}
         named = {DATES.get(token.casefold(), "") for token in read(rest).tokens if token[0].isupper()}
-        for number in sorted((read(rest).claimed | named) - said):
+        for number in sorted((read(rest).claimed | named) - self._details):
             if number.startswith(("month ", "weekday ")):
                 days = (when for way in (-1, 1) for when in find_times(text[:MAX_CHARACTERS], self.turn.at, way))
                 if not any(self._has_time(when.first, when.last) for when in days):
@@ -250,7 +258,7 @@ class Source:
                 continue
             is_counted = number == "1" or (not counts and number.isdigit() and int(number) <= largest)
             is_reckoned = any(self._is_since(*pair) for one in counts for pair in ((number, one), (one, number)))
-            is_written_otherwise = len(number) >= _LONG and number in digits  # "5550100" for "555-0100"
+            is_written_otherwise = len(number) >= _LONG and number in self._digits  # "5550100" for "555-0100"
             is_clock = ":" in number and bool(counts)
             if not (is_counted or is_reckoned or is_written_otherwise or is_clock or number in converted):
                 yield number
@@ -287,7 +295,7 @@ class Source:
         """
         if PATTERNS["wish"].search(self.sentence.casefold()) and read(self.sentence).denies:
             return  # "I wish I did not work on Sundays"
-        own, names = read(text), frozenset().union(*(read(name).words for name in self.turn.speakers))
+        own, names = read(text), self.turn.speaker_words
         told = frozenset(own.stems if own.is_spaced else own.signs) - _MEASURES
         told = frozenset(one for one in told if not any(one.startswith(name) for name in names if len(name) > 1))
         said = [*_clauses(self.sentence, told)]
@@ -471,7 +479,7 @@ def _speaks_of_user(text: str) -> bool:
 def answer_faults(kind: ShortAnswer, text: str, source: Source) -> Iterator[tuple[str, str]]:
     """What is wrong with a fact whose excerpt is a bare answer."""
     own, asked = read(text), read(source.asked)
-    told = own.words - frozenset().union(*(read(name).words for name in source.turn.speakers))
+    told = own.words - source.turn.speaker_words
     is_comparable = bool(asked.words) and main_script(text) == main_script(source.asked)
     if kind == "open":
         yield "answer", "it rests on words that neither confirm nor deny"
@@ -495,6 +503,7 @@ class Evidence:
         turn, background = task.turn, task.background
         named = (turn.speaker, turn.scope.user_id, *(one.name for one in turn.messages), "the user")
         self.speakers = tuple(filter(None, named))
+        self.speaker_words = frozenset().union(*(read(name).words for name in self.speakers))
         self.texts, self.at = tuple(one.message.content for one in self.said), turn.occurred_at
         earlier = (one for one in background.messages if one.role != "assistant")
         self.names = (  # which may say who "he" is
