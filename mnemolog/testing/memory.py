@@ -209,6 +209,20 @@ class _InMemory:
     """What both clients of a memory in memory have besides."""
 
     _connections: Connections
+    _settings: Settings
+    _now: Callable[[], datetime]
+
+    def __init__(
+        self,
+        *,
+        tenant: str = "default",
+        now: Callable[[], datetime] | None = None,
+        new_id: Callable[[], str] | None = None,
+        embedder: Embedder | None = None,
+        on_end: OnEnd | None = None,
+    ) -> None:
+        super().__init__(**_options(tenant, now=now, new_id=new_id, on_end=on_end))
+        self._connections = _MemoryConnections(self._settings, now=self._now, embedder=embedder)
 
     def script(self, said: str, *facts: GivenFact) -> None:
         """Have a message of exactly these words read as `facts`, instead of by rules; none for "nothing".
@@ -223,18 +237,6 @@ class _InMemory:
 class AsyncInMemoryClient(_InMemory, AsyncMemoryClient):
     """`AsyncMemoryClient` without servers: see `InMemoryClient`."""
 
-    def __init__(
-        self,
-        *,
-        tenant: str = "default",
-        now: Callable[[], datetime] | None = None,
-        new_id: Callable[[], str] | None = None,
-        embedder: Embedder | None = None,
-        on_end: OnEnd | None = None,
-    ) -> None:
-        super().__init__(**_options(tenant, now=now, new_id=new_id, on_end=on_end))
-        self._connections = _MemoryConnections(self._settings, now=self._now, embedder=embedder)
-
 
 class InMemoryClient(_InMemory, MemoryClient):
     """`MemoryClient` without servers, for tests: the decisions are those of the stages, and nothing outlives it.
@@ -244,18 +246,6 @@ class InMemoryClient(_InMemory, MemoryClient):
     the time of each turn and of each reader, and what has ended by then expires. Raises `NotInMemoryError` for what
     needs the servers: filters, limits, dry runs, promotions, searches in the past, changes of entities, exports.
     """
-
-    def __init__(
-        self,
-        *,
-        tenant: str = "default",
-        now: Callable[[], datetime] | None = None,
-        new_id: Callable[[], str] | None = None,
-        embedder: Embedder | None = None,
-        on_end: OnEnd | None = None,
-    ) -> None:
-        super().__init__(**_options(tenant, now=now, new_id=new_id, on_end=on_end))
-        self._connections = _MemoryConnections(self._settings, now=self._now, embedder=embedder)
 
 
 def _options(tenant: str, **given: Any) -> Any:
