@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 import pytest_asyncio
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -131,7 +132,8 @@ def _keep_screenshot(browser: Chrome, name: str) -> None:
 
 
 def _walk(url: str, browser: Chrome) -> None:
-    wait = WebDriverWait(browser, SECONDS)
+    replaced = (NoSuchElementException, StaleElementReferenceException)  # a page may load between find and read
+    wait = WebDriverWait(browser, SECONDS, ignored_exceptions=replaced)
     browser.get(url)
     browser.find_element(By.ID, "user_id").send_keys(USER, Keys.ENTER)
     wait.until(lambda page: "Munich" in page.find_element(By.ID, "facts").text)
@@ -145,7 +147,7 @@ def _walk(url: str, browser: Chrome) -> None:
     browser.find_element(By.LINK_TEXT, "Search").click()
     browser.find_element(By.ID, "q").send_keys("Where does Alice live?", Keys.ENTER)
     wait.until(lambda page: "Munich" in page.find_element(By.TAG_NAME, "main").text)
-    browser.find_element(By.PARTIAL_LINK_TEXT, "Munich").click()
+    wait.until(lambda page: page.find_element(By.PARTIAL_LINK_TEXT, "Munich")).click()
     wait.until(lambda page: "I moved from Berlin to Munich." in page.find_element(By.TAG_NAME, "blockquote").text)
     _keep_screenshot(browser, "page-fact")
     browser.find_element(By.LINK_TEXT, "People").click()
