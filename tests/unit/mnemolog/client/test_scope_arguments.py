@@ -155,7 +155,7 @@ async def test_the_tenant_of_the_settings_holds_where_none_is_given() -> None:
     await client.facts(user_id="alice")
     assert client.arguments[0] == client.filter.tenant == "acme"
     client.arguments.clear()
-    client.answer = Result(turn_id="t1", status="facts")
+    client.answer = Result(turn_id="t1", status="stored")
     await client.scope(user_id="*").status("t1")  # whose turn is meant is left open
     assert client.arguments == ["acme", "t1", None, None, NO_PRICES, False]
 
