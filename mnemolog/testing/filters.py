@@ -55,7 +55,7 @@ def _holds(value: Any, asked: BaseModel, *, of_members: bool = False) -> bool:
 def _compares(value: Any, name: str, other: Any, of_members: bool) -> bool:
     match name:
         case "exists":
-            return (value is not None) == other
+            return (value is not None) is bool(other)
         case "eq" | "in_" | "ne" | "nin":
             among = other if name in ("in_", "nin") else (other,)
             values = value if of_members else [value]
@@ -63,8 +63,9 @@ def _compares(value: Any, name: str, other: Any, of_members: bool) -> bool:
         case "contains" if isinstance(value, list):
             return any(_same(one, other) for one in value)
         case "contains" | "icontains":
-            is_text = isinstance(value, str) and isinstance(other, str)
-            return is_text and (other in value if name == "contains" else other.lower() in value.lower())
+            if not (isinstance(value, str) and isinstance(other, str)):
+                return False
+            return other in value if name == "contains" else other.lower() in value.lower()
     return value is not None and _kind(value) is _kind(other) and bool(_ORDERS[name](value, other))
 
 
