@@ -145,7 +145,7 @@ def conflict_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionTokens:
-    """Of the recorded extractions of a split, whose prompts show no known facts: by the usage that the server told.
+    """Of the recorded extractions of a split, most of which show known names and slots: by the usage in the replies.
 
     `fact` are the tokens of a reply for each fact, `framed` with what stands around the facts; `prompt` are those of
     the longest prompt. A fact's tokens are its share of the characters of the replies.
