@@ -161,7 +161,7 @@ def drawn_history(random: Random) -> History:
         features -= {"late", "careless", "immutable", "slotless", "import", "run", "recalled"}
     if "run" in features:  # an import has no time at which it was said
         features -= {"import"}
-    if "delete" in features:  # whether a passed term is selected by `delete_all` depends on the timer
+    if {"delete", "category"} & features:  # whether a passed term is selected by `delete_all` depends on the timer
         features -= {"term"}
     return _Teller(random, features).tell((), random.randint(3, MOST_STEPS))
 
@@ -297,7 +297,7 @@ class _Teller:
         words = [one for one in SUBJECTS[person] if one]
         return words[len(self._steps) % len(words)] if "people" in self._features else self._subjects[person]
 
-    def _order(self, kind: Kind) -> Order | None:  # noqa: PLR0911 -- one way out a kind
+    def _order(self, kind: Kind) -> Order | None:  # noqa: C901, PLR0911 -- one way out a kind
         truth, name = truth_after(self._steps), f"c{len(self._steps)}"
         order = Order(name, self._now, kind)
         known = self._random.choice(truth.open() or [None])
@@ -306,7 +306,9 @@ class _Teller:
                 return None
             case "delete" | "delete_key":
                 return replace(order, topic=known.topic) if known else None
-            case "delete_category" if known is None or truth.held():
+            case "delete_category" if any(told.since for one in truth.open() for told in one.told):
+                return None  # an edit may have no category
+            case "delete_category" if known is None:
                 return None
             case "delete_category":
                 assert known is not None
