@@ -728,7 +728,8 @@ def _compared(known: Sequence[FactRow], query: stored.CandidateQuery) -> tuple[d
         similarity = 1.0 if is_equal else max(-1.0, min(1.0, cosine or 0.0))
         if is_equal or (cosine is not None and cosine >= query.min_similarity):
             near[row.fact.fact_id] = similarity
-        if query.key is not None and row.fact.key == query.key:
+        is_compared = not query.ends_only or row.fact.action_hint == "retract"
+        if query.key is not None and row.fact.key == query.key and is_compared:
             of_key[row.fact.fact_id] = similarity
     return near, of_key
 
@@ -747,6 +748,12 @@ def _open_cases(tables: Tables) -> Iterator[Any]:
     return (
         row for row in tables.rows.pending if tables.state_of(row.event.fact.fact_id).status == "pending_confirmation"
     )
+
+
+def disputed_facts(tables: Tables) -> set[UUID]:
+    """The facts that a held overwrite would end or deny."""
+    cases = (row.event for row in _open_cases(tables) if row.event.action != "merge")
+    return {fact_id for event in cases for fact_id in tables.challenged(event.fact.fact_id)}
 
 
 def _put_beside(row: EventRow, fact_id: UUID) -> tuple[UUID, ...] | None:
