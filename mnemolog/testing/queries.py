@@ -29,7 +29,7 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, scope_columns
 from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.testing.models import stems
-from mnemolog.testing.stores import NotInMemoryError, policies_of
+from mnemolog.testing.stores import NotInMemoryError, disputed_facts, policies_of
 from mnemolog.testing.tables import Tables, learned
 
 _SECTIONS: Final[Mapping[str, str]] = {
@@ -106,6 +106,7 @@ class Answers:
             "more_categories": list(fact.more_categories),
             "status": "expired" if is_open and ends and min(ends) <= at else state.status,
             "stale": row.stale,
+            "disputed": fact.fact_id in disputed_facts(self._tables),
             "recorded_at": row.commit.decided_at,
             "supersedes": list(row.supersedes),
             "source_id": row.commit.source_id,
@@ -200,6 +201,7 @@ class Answers:
                 "valid_until": _utc_text(end) if end else None,
                 "fact_id": str(row.fact.fact_id),
                 "unresolved": state.unresolved,
+                "disputed": row.fact.fact_id in disputed_facts(self._tables),
             }
             of_section = sections.setdefault(_SECTIONS.get(row.fact.category, "other"), [])
             if len(of_section) < _MOST_OF_SECTION:
