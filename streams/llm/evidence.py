@@ -299,9 +299,9 @@ class Source:
             yield "translation", "it is in another language than its excerpt"
             return
         told = own.words - turn.speaker_words
-        if told.isdisjoint(self.near.words) and told.isdisjoint(turn.stated):
-            if not (self.answer or told.isdisjoint(turn.unstated)):
-                yield "words", "only a question or the assistant says this"
+        is_unsaid = told.isdisjoint(self.near.words) and told.isdisjoint(turn.stated)
+        if is_unsaid and not (self.answer or told.isdisjoint(turn.unstated)):
+            yield "words", "only a question or the assistant says this"
         yield from self._unsaid_names("name", own)
         causes = PATTERNS["cause"].split(" ".join(own.lower))[1:]
         words = turn.known.words | turn.known.signs | self.question.words
@@ -385,7 +385,9 @@ class Source:
         most = max((words for words, _ in shared), default=0)
         nearest = [one for words, one in shared if words == most]
         if not is_as_said:
-            yield from self._of_another(told, [(len(one.starts & told.starts - others), clause) for one, clause in said])
+            yield from self._of_another(
+                told, [(len(one.starts & told.starts - others), clause) for one, clause in said]
+            )
             if self._is_elliptic(own):
                 return
             if self._left or own.is_negative or any(one.is_negative for _, one in shared):
@@ -440,9 +442,10 @@ class Source:
         if told.is_users:
             if len(strange) <= is_sure and not self._is_elliptic(own):
                 yield "subject", f"its excerpt is about somebody else ({', '.join(sorted(nearest[0].others))})"
-        elif all(WORDS["third_person"].isdisjoint(one.others) for one in nearest):
-            if any(_mentions(own, one.others) for _, one in shared if one not in nearest):
-                yield "swapped", "it says of one what its excerpt says of another"
+        elif any(_mentions(own, one.others) for _, one in shared if one not in nearest) and all(
+            WORDS["third_person"].isdisjoint(one.others) for one in nearest
+        ):
+            yield "swapped", "it says of one what its excerpt says of another"
 
     def _is_elliptic(self, own: Reading) -> bool:
         """Whether a clause without words of its own says as much of the speaker: "and so do I", "but I did"."""
@@ -455,16 +458,13 @@ class Source:
         """Whether user and somebody else stand in another order in a text than in its clause ("Nina lent me ...")."""
         people = clause.names - self.turn.names_of_speakers
         people |= {word for before, word in pairwise(clause.lower) if before in WORDS["my"] and is_content(word)}
-        places = [
-            (_place(clause.lower, WORDS["first_person"]), _place(own.lower, self.turn.names_of_speakers), *both)
-            for name in people
-            if None not in (both := (_place(clause.lower, {name}), _place(own.lower, {name})))
-        ]
-        return any(
-            None not in (said, told) and (said < said_of) != (told < told_of)
-            and _is_free(clause.lower, said_of) and _is_free(clause.lower, max(said, said_of)) and _is_free(own.lower, max(told, told_of))
-            for said, told, said_of, told_of in places
-        )
+        said, told = _place(clause.lower, WORDS["first_person"]), _place(own.lower, self.turn.names_of_speakers)
+        for name in people if min(said, told) >= 0 else ():
+            said_of, told_of = _place(clause.lower, {name}), _place(own.lower, {name})
+            if min(said_of, told_of) >= 0 and (said < said_of) != (told < told_of):
+                places = (clause, said_of), (clause, max(said, said_of)), (own, max(told, told_of))
+                return not any(_is_behind_preposition(text.lower, place) for text, place in places)
+        return False
 
     def _misread_answer(self, own: Reading) -> Iterator[tuple[str, str]]:
         """What is wrong with a fact whose excerpt is a bare answer."""
@@ -481,15 +481,14 @@ class Source:
             yield "answer", "it denies what the answer affirms, or affirms what that denies"
 
 
-def _place(words: Sequence[str], wanted: Collection[str]) -> int | None:
-    """Where a word stands that is not in the genitive ("Rita's")."""
+def _place(words: Sequence[str], wanted: Collection[str]) -> int:
+    """Where a word stands that is not in the genitive ("Rita's"); -1 for nowhere."""
     places = (at for at, word in enumerate(words) if word in wanted and words[at + 1 : at + 2] != ("s",))
-    return next(places, None)
+    return next(places, -1)
 
 
-def _is_free(words: Sequence[str], place: int) -> bool:
-    """Whether no preposition stands before a word, or before its article."""
-    return WORDS["prepositions"].isdisjoint(words[max(0, place - 2) : place])
+def _is_behind_preposition(words: Sequence[str], place: int) -> bool:
+    return not WORDS["prepositions"].isdisjoint(words[max(0, place - 2) : place])
 
 
 def _is_within(words: str, text: str) -> bool:
@@ -560,8 +559,8 @@ def _others(clause: Reading, speakers: Collection[str]) -> frozenset[str]:
         return frozenset(first)
     if (generic := WORDS["people"].intersection(lower)) and (generic != {"he"} or is_english(clause.text) is not False):
         return generic  # Spanish "he" is "have"
-    is_plural = first and at == 0 and clause.tokens[0][0].isupper() and first[0].endswith("s") and not first[0].endswith("ss")
-    return frozenset(first) if is_plural and is_content(first[0]) and is_english(clause.text) else frozenset()
+    is_plural = at == 0 and clause.tokens[0].istitle() and lower[0].endswith("s") and is_content(lower[0])
+    return frozenset(first) if is_plural and is_english(clause.text) else frozenset()
 
 
 def _others_by_signs(clause: str) -> frozenset[str]:
@@ -623,7 +622,9 @@ def _is_opposed(clause: Reading, told: Told) -> bool:
 def _denies(clause: Reading, told: Told) -> bool:
     """Whether a clause has all words of a text, in some form, and denies one of them and none twice."""
     shared = told.starts & clause.starts
-    added, left = ([word for word in some if starts_of([word]).isdisjoint(shared)] for some in (told.words, clause.content))
+    added, left = (
+        [word for word in some if starts_of([word]).isdisjoint(shared)] for some in (told.words, clause.content)
+    )
     if not told.words or len(added) > 1 or not UNTIL.isdisjoint(clause.lower):
         return False
     # A verb may have only one letter in common: "tengo", "tiene"; "أحب", "تحب".

@@ -118,7 +118,9 @@ def contrary(one: Reading, other: Reading) -> bool:
                 affirming.ending and any(not one.reached for one in affirming.denials)
             ) or " " in affirming.ending
             # "dejé el banco", "dejó el banco": both tell it
-            is_soft_in_both = is_soft and (affirming.is_negative or {denial.word[:3]} & {*(one[:3] for one in affirming.lower)})
+            is_soft_in_both = is_soft and (
+                affirming.is_negative or {denial.word[:3]} & {*(one[:3] for one in affirming.lower)}
+            )
             if is_soft_in_both or is_over:
                 continue
             sides = [(_is_denied(word, denying), _is_denied(word, affirming)) for word in denial.reached]

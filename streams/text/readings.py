@@ -47,9 +47,9 @@ _SUFFIX = re.compile(r"(?<=\w{3})(?:ing|ed|en)$|(?<=\w{2})[аеёиоуыэюя�
 _CONDITIONAL: Final = re.compile(r"\w{2,}(?:rai(?:s|t|ent)|rions|ría[ns]?|ríamos|riam?|re(?:i|bbero?))")
 _NO_SIGNS: Final = frozenset("".join(WORDS["other_negations"])) | frozenset("我私僕俺")
 _CERTAIN_NUMBERS: Final = NUMBERS.keys() - AMBIGUOUS_WORDS
-_TIME_WORDS: Final = WORDS["time_words"] | DATES.keys() | {
-    word for word, unit in UNITS.items() if unit in WORDS["time_units"]
-}
+_TIME_WORDS: Final = (
+    WORDS["time_words"] | DATES.keys() | {word for word, unit in UNITS.items() if unit in WORDS["time_units"]}
+)
 _HEDGES: Final = WORDS["hedges"] | WORDS["conditions"] | WORDS["unreal"]
 _TELLING_NOTHING: Final = SMALL_WORDS | NEGATIONS | CONJUNCTIONS
 _REACHING: Final = NEGATIONS | WORDS["endings"] | WORDS["aversions"]

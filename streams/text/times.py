@@ -39,7 +39,7 @@ class NamedTime:
 
 
 @lru_cache(maxsize=512)  # a sentence and its clauses are looked at several times
-def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[NamedTime, ...]:
+def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[NamedTime, ...]:  # noqa: C901 -- one loop
     """The times that `text` names, in their order; none where something happens again and again.
 
     A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead, or the
@@ -82,7 +82,7 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
 
 
 def possible_times(text: str, at: datetime) -> tuple[NamedTime, ...]:
-    """The times that a text may name: of a weekday that no word shows to be past or ahead both the last and the next."""
+    """The times that a text may name: the last and the next of a weekday that no word shows to be past or ahead."""
     ahead = find_times(text, at, 1)
     return (*ahead, *find_times(text, at, -1)) if any(when.is_open for when in ahead) else ahead
 
