@@ -63,6 +63,7 @@ class Answers:
             facts.fact: self._fact,
             facts.facts: self._facts,
             facts.facts_as_of: self._facts_as_of,
+            facts.first_moments: self._first_moments,
             facts.published_profile: self._profile,
             ids.find_event: self._find_event,
             ids.find_facts: self._find_facts,
@@ -122,6 +123,10 @@ class Answers:
             current = self._tables.version(current.superseded_by)
         former = fact_id if current.fact_id != fact_id else None
         return made(FoundFact, current.shown(self._now()), former_id=former)
+
+    def _first_moments(self, scope: ScopeFilter) -> tuple[datetime, datetime] | None:
+        found = self._facts(scope, all_versions=True, at=self._now())
+        return (min(one.recorded_at for one in found), min(one.true_from for one in found)) if found else None
 
     def _facts_as_of(self, scope: ScopeFilter, *, believed_at: datetime, true_at: datetime) -> list[Fact]:
         found = []
