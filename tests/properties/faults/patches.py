@@ -14,7 +14,7 @@ from mnemolog.projections.stores.facts import CandidateFinder, FactStore
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact, Original
 from mnemolog.schemas.provenance import DroppedStatement
-from mnemolog.schemas.turn import Turn
+from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams import ends
 from mnemolog.streams.commands import handler
 from mnemolog.streams.entities import subjects
@@ -396,3 +396,20 @@ def excerpts_have_no_sentence() -> PatchedPlaces:
         self.sentence, self.near, self.reading = excerpt, read(excerpt), read(excerpt)
 
     return [(evidence.Source, "__init__", bare)]
+
+
+@fault("what was said before a turn is said in it", found_by="shared")
+def earlier_turns_are_evidence() -> PatchedPlaces:
+    right = evidence.with_questions
+
+    def with_earlier(turn: Any, earlier: Sequence[Any]) -> Any:
+        yield from ((Message(role="user", content=one.content), "") for one in earlier if one.role == "user")
+        yield from right(turn, earlier)
+
+    return [(evidence, "with_questions", with_earlier)]
+
+
+@fault("a question of an earlier turn explains no answer", found_by="shared")
+def earlier_turns_ask_nothing() -> PatchedPlaces:
+    right = evidence.with_questions
+    return [(evidence, "with_questions", lambda turn, _: right(turn, ()))]
