@@ -384,7 +384,7 @@ def equal_answers_are_of_one_turn() -> PatchedPlaces:
 
 @fault("what is said in a part of a word is said", found_by="shared")
 def parts_of_words_are_words() -> PatchedPlaces:
-    return [(evidence, "has_words", lambda text, words: words.casefold() in text.casefold())]
+    return [(evidence, "_is_within", lambda words, text: words in text)]
 
 
 @fault("an excerpt is judged without its sentence", found_by="shared")
@@ -393,7 +393,7 @@ def excerpts_have_no_sentence() -> PatchedPlaces:
 
     def bare(self: evidence.Source, turn: Any, said: Any, excerpt: str) -> None:
         right(self, turn, said, excerpt)
-        self.sentence, self.near = excerpt, read(excerpt)
+        self.sentence, self.near, self.reading = excerpt, read(excerpt), read(excerpt)
 
     return [(evidence.Source, "__init__", bare)]
 
