@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 from tests.properties.scenes import SCENES, Feature
 from tests.properties.sentences import NAME, SLOTS, SUBJECTS, Form, Meaning, Slot
 from tests.properties.steps import START, Kind, Order, Said, Step, Turn, on_day
-from tests.properties.truth import HIGH_RISK, Statement, Truth, effects, truth_after
+from tests.properties.truth import HIGH_RISK, Statement, Truth, are_rivals, effects, truth_after
 
 FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
 THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
@@ -132,7 +132,7 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
 
 def _is_told_since(truth: Truth, held: Statement) -> bool:
     """Whether what a held statement would end was said again: which of the two a person then means is open."""
-    beside = (one for one in truth.open() if one.topic[:2] == held.meaning.topic[:2])
+    beside = (one for one in truth.open() if are_rivals(one.meaning, held.meaning))
     return any(told.at > held.at for one in beside for told in one.told)
 
 
