@@ -62,6 +62,12 @@ WHERE {scope}
     AND {states}
     AND {filter};
 
+-- name: first_moments
+-- When the first fact of a scope was learned, and since when the first one was true; null where there is none.
+SELECT min(f.recorded_at) AS learned, min(f.true_from) AS true_from
+FROM facts AS f
+WHERE {scope};
+
 -- name: after_a_fact
 -- What was learned after a given fact, whose place in the order never changes.
 (f.recorded_at, f.ordinal, f.fact_id) > (%(after_time)s, %(after_ordinal)s, %(after_fact)s)
