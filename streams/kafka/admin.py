@@ -9,11 +9,14 @@ from typing import Any, Final
 from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import NewTopic  # type: ignore[import-untyped] # as above
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped] # as above
-from aiokafka.errors import NoError, TopicAlreadyExistsError  # type: ignore[import-untyped] # as above
+from aiokafka.errors import NoError, TopicAlreadyExistsError, for_code  # type: ignore[import-untyped] # as above
 
+from mnemolog.schemas.errors import SettingsError
 from mnemolog.streams.errors import TopicNotCreated, TopicsDiffer
 from mnemolog.streams.kafka import connected_admin, connected_consumer
+from mnemolog.streams.kafka.access import missing_right
 from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 
 APPEAR_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.1
@@ -35,14 +38,16 @@ class TopicState:
     end_offsets: Mapping[int, int]
 
 
-async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: int = 1, prefix: str = "") -> list[str]:
+async def ensure_topics(
+    address: KafkaAddress, *, partitions: int, replication_factor: int = 1, prefix: str = ""
+) -> list[str]:
     """Create the missing topics and return their names.
 
     Changes nothing that exists. Raises `TopicsDiffer` or `TopicNotCreated`, and aiokafka's `KafkaConnectionError` where
     no broker answers.
     """
     topics, created = {topic_name(topic, prefix): topic for topic in TOPICS}, []
-    async with connected_admin(bootstrap) as admin:
+    async with connected_admin(address) as admin:
         present = await partition_counts(admin)
         wanted = [
             NewTopic(name, partitions, replication_factor, topic_configs=dict(topic.config))
@@ -55,7 +60,10 @@ async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: 
                 created.append(name)
             # Another worker that starts at the same time may have been first.
             elif code != TopicAlreadyExistsError.errno:
-                raise TopicNotCreated(f"the broker refused to create topic {name}: error {code}, {message}")
+                error = for_code(code)(*message)
+                if problem := missing_right(address, error):
+                    raise SettingsError(f"{problem}; or create {name} with an account that may")
+                raise TopicNotCreated(f"the broker refused to create topic {name}: {error}")
         try:
             async with asyncio.timeout(APPEAR_SECONDS):
                 while True:
@@ -71,9 +79,9 @@ async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: 
     return created
 
 
-async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicState]:
+async def describe_topics(address: KafkaAddress, *, prefix: str = "") -> list[TopicState]:
     """Show every declared topic as the broker has it; raises what aiokafka raises where no broker answers."""
-    async with connected_admin(bootstrap) as admin:
+    async with connected_admin(address) as admin:
         counts = await partition_counts(admin)
         present = [topic for topic in TOPICS if topic_name(topic, prefix) in counts]
         configs = await _configs(admin, [topic_name(topic, prefix) for topic in present])
@@ -81,7 +89,7 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
     starts: Mapping[TopicPartition, int] = {}
     ends: Mapping[TopicPartition, int] = {}
     if places:  # a consumer that is stopped right after its start raises CancelledError
-        async with connected_consumer(bootstrap) as consumer:
+        async with connected_consumer(address) as consumer:
             starts, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
 
     def state(topic: Topic) -> TopicState:

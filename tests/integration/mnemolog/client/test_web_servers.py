@@ -100,7 +100,7 @@ async def test_a_client_serves_in_every_process_and_ends_quietly(
 ) -> None:
     before, command = SERVERS[name]
     (tmp_path / "app.py").write_text(PROGRAM.format(before=before))
-    await ensure_topics(settings.kafka or "", partitions=settings.partitions, prefix=settings.topic_prefix)
+    await ensure_topics(settings.kafka_address, partitions=settings.partitions, prefix=settings.topic_prefix)
     with running(tmp_path, settings, command) as port:
         get(port)
         with ThreadPoolExecutor(12) as threads:
