@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from sys import maxsize
 from typing import Any, Final
 
 from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
@@ -11,12 +12,15 @@ from aiokafka.admin import NewTopic  # type: ignore[import-untyped] # as above
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped] # as above
 from aiokafka.errors import NoError, TopicAlreadyExistsError, for_code  # type: ignore[import-untyped] # as above
 
+from mnemolog.common.logs import get_logger
 from mnemolog.schemas.errors import SettingsError
 from mnemolog.streams.errors import TopicNotCreated, TopicsDiffer
 from mnemolog.streams.kafka import connected_admin, connected_consumer
 from mnemolog.streams.kafka.access import missing_right
 from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
 from mnemolog.streams.kafka_address import KafkaAddress
+
+log = get_logger(__name__)
 
 APPEAR_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.1
@@ -50,7 +54,7 @@ async def ensure_topics(
     async with connected_admin(address) as admin:
         present = await partition_counts(admin)
         wanted = [
-            NewTopic(name, partitions, replication_factor, topic_configs=dict(topic.config))
+            NewTopic(name, partitions, replication_factor, topic_configs=dict(topic.config(replication_factor)))
             for name, topic in topics.items()
             if name not in present
         ]
@@ -75,7 +79,12 @@ async def ensure_topics(
             raise TopicNotCreated(
                 f"the broker did not show all topics within {APPEAR_SECONDS:.0f} s: look at its log, then start again"
             ) from error
-        _check_topics(topics, counts, await _configs(admin, topics), partitions)
+        configs, replicas = await _configs(admin, topics), await _replicas(admin)
+        _check_partitions({name: counts[name] for name in topics}, partitions)
+        for name, topic in topics.items():
+            _check_topic(name, topic, configs[name], replicas[name])
+        if (alone := sorted(name for name in topics if replicas[name] == 1)) and not _is_loopback(address):
+            log.warning("topics_have_one_replica", topics=alone, loses="what is acknowledged, with its broker")
     return created
 
 
@@ -112,34 +121,49 @@ async def partition_counts(admin: Any) -> dict[str, int]:
     return {row["topic"]: len(row["partitions"]) for row in rows if row["error_code"] == NoError.errno}
 
 
-def _check_topics(
-    topics: Mapping[str, Topic], counts: Mapping[str, int], configs: Mapping[str, Mapping[str, str]], wanted: int
-) -> None:
-    differing = [f"{name} has {counts[name]}" for name in sorted(topics) if counts[name] != wanted]
+async def _replicas(admin: Any) -> dict[str, int]:
+    rows = await admin.describe_topics()
+    return {row["topic"]: min(len(one["replicas"]) for one in row["partitions"]) for row in rows if row["partitions"]}
+
+
+def _is_loopback(address: KafkaAddress) -> bool:
+    return all(server.startswith(("127.", "localhost:", "[::1]")) for server in address.servers.split(","))
+
+
+def _check_partitions(counts: Mapping[str, int], wanted: int) -> None:
+    differing = [f"{name} has {count}" for name, count in sorted(counts.items()) if count != wanted]
     if differing:
         raise TopicsDiffer(
             f"{wanted} partitions are set, but {', '.join(differing)}. The count decides in which partition a user's "
             "records are: another one would break their order. Set the partition count to what the topics have, or use "
             "new topics under another topic prefix."
         )
-    unlike = []
-    for name, topic in topics.items():
-        if topic.retention is not None:
-            unlike += [name] if configs[name].get("message.timestamp.type") != "LogAppendTime" else []
-            continue
-        needed = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
-        if wrong := [f"{key}={configs[name].get(key)}" for key in needed if configs[name].get(key) != needed[key]]:
-            raise TopicsDiffer(
-                f"topic {name} is the only source of truth and must keep its records for ever, but has "
-                f"{', '.join(wrong)}. Set retention.ms=-1, retention.bytes=-1 and cleanup.policy=delete on it "
-                "(kafka-configs --alter), then start again."
+
+
+def _check_topic(name: str, topic: Topic, config: Mapping[str, str], replicas: int) -> None:
+    """Raise `TopicsDiffer` where acknowledged records could be lost or refused, with the command that mends it."""
+    declared = topic.config(replicas)
+    bounds = {"max.message.bytes": "larger records are refused", "min.insync.replicas": "one broker has them alone"}
+    reasons = {key: why for key, why in bounds.items() if int(config[key]) < int(declared[key])}
+    if topic.retention is None:
+        for key in ("retention.ms", "retention.bytes", "cleanup.policy"):
+            if config[key] != declared[key]:
+                reasons[key] = "it is the only source of truth and must keep its records for ever"
+    else:
+        for key in ("retention.ms", "retention.bytes"):
+            if 0 <= int(config[key]) < (int(declared[key]) if int(declared[key]) > 0 else maxsize):
+                reasons[key] = "records may be deleted before they are read"
+        if config["message.timestamp.type"] != declared["message.timestamp.type"]:
+            reasons["message.timestamp.type"] = (
+                "retention goes by the clocks of publishers: a slow one has records deleted before they are read, a "
+                "fast one has them refused"
             )
-    if unlike:
+    if reasons:
+        wrong = "; ".join(f"{key}={config[key]}: {why}" for key, why in reasons.items())
+        settings = ",".join(f"{key}={declared[key]}" for key in reasons)
         raise TopicsDiffer(
-            f"{', '.join(sorted(unlike))}: retention goes by the clocks of publishers, so that a slow clock would have "
-            "records deleted before they are read, and a fast one have them refused. Set "
-            "message.timestamp.type=LogAppendTime on them, for each `kafka-configs.sh --alter --entity-type topics "
-            "--entity-name NAME --add-config message.timestamp.type=LogAppendTime`, then start again."
+            f"topic {name} endangers acknowledged turns ({wrong}). Run `kafka-configs.sh --alter --entity-type topics "
+            f"--entity-name {name} --add-config {settings}`, then start again."
         )
 
 

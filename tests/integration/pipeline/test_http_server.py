@@ -302,7 +302,7 @@ async def test_pages_export_import_and_events(url: str, keys: KeyStore, tenant: 
         async with http.stream("GET", "/v1/turns/t2/events", params={"user_id": "alice"}) as stream:
             events = [line async for line in stream.aiter_lines()]
         assert events[-3] == "event: end"
-        assert json.loads(events[-2].removeprefix("data: "))["status"] == "facts"
+        assert json.loads(events[-2].removeprefix("data: "))["status"] == "stored"
         seen, after = [], None
         while True:
             params: Any = {"user_id": "alice", "limit": 2} | ({} if after is None else {"after": after})

@@ -42,7 +42,7 @@ async def test_the_missing_ones_are_created_and_the_others_left_alone(bootstrap:
     await create(
         bootstrap,
         topic_name(CONVERSATION_TURNS, prefix),
-        retention_ms="60000",
+        retention_ms="1209600000",
         message_timestamp_type="LogAppendTime",
     )
     await create(bootstrap, topic_name(MEMORY_EVENTS, prefix), retention_ms="-1", retention_bytes="-1")
@@ -56,7 +56,7 @@ async def test_the_missing_ones_are_created_and_the_others_left_alone(bootstrap:
     assert await ensure_topics(KafkaAddress(bootstrap), partitions=PARTITIONS, prefix=prefix) == []
     states = {state.topic.name: state for state in await describe_topics(KafkaAddress(bootstrap), prefix=prefix)}
     assert {state.partitions for state in states.values()} == {PARTITIONS}
-    assert states["conversation_turns"].retention == timedelta(minutes=1)
+    assert states["conversation_turns"].retention == timedelta(days=14)
     assert states["memory_events"].retention is None
     assert states["dead_letters"].retention == DEAD_LETTERS.retention
     with pytest.raises(TopicsDiffer, match=r"12 partitions are set, but .*memory_events has 4"):
@@ -66,11 +66,13 @@ async def test_the_missing_ones_are_created_and_the_others_left_alone(bootstrap:
 @pytest.mark.parametrize(
     ("topic", "config", "advice"),
     [
-        (CONVERSATION_TURNS, {}, r"turns: .*message.timestamp.type=LogAppendTime"),
-        (MEMORY_EVENTS, {"retention_ms": "604800000"}, r"has retention.ms=604800000.*retention.ms=-1"),
-        (MEMORY_EVENTS, {"retention_ms": "-1", "cleanup_policy": "compact"}, r"has cleanup.policy=compact"),
+        (CONVERSATION_TURNS, {}, "clocks of publishers.*--add-config message.timestamp.type=LogAppendTime`"),
+        (CONVERSATION_TURNS, {"retention_ms": "60000"}, "before they are read.*retention.ms=604800000"),
+        (CONVERSATION_TURNS, {"max_message_bytes": "1000"}, "larger records are refused.*max.message.bytes=1048576"),
+        (MEMORY_EVENTS, {"retention_ms": "604800000"}, "only source of truth.*--add-config retention.ms=-1`"),
+        (MEMORY_EVENTS, {"retention_ms": "-1", "cleanup_policy": "compact"}, "cleanup.policy=compact.*policy=delete`"),
     ],
-    ids=["records age by the clocks of publishers", "the log forgets", "the log compacts"],
+    ids=["clocks of publishers", "a minute", "small records", "the log forgets", "the log compacts"],
 )
 async def test_a_topic_that_loses_records_is_refused_with_what_to_set(
     bootstrap: str, prefix: str, *, topic: Topic, config: dict[str, str], advice: str
@@ -81,7 +83,7 @@ async def test_a_topic_that_loses_records_is_refused_with_what_to_set(
 
 
 async def test_a_refusal_of_the_broker_is_passed_on(bootstrap: str, prefix: str) -> None:
-    with pytest.raises(TopicNotCreated, match="error 38"):
+    with pytest.raises(TopicNotCreated, match="Error 38"):
         await ensure_topics(KafkaAddress(bootstrap), partitions=PARTITIONS, replication_factor=9, prefix=prefix)
 
 
