@@ -132,7 +132,9 @@ class Answers:
         found = []
         for one in self._within(scope):
             former = (
-                Version(one.row, row.state, one.disputed) for row in self._tables.former(one.fact_id) if row.until > believed_at
+                Version(one.row, row.state, one.disputed)
+                for row in self._tables.former(one.fact_id)
+                if row.until > believed_at
             )
             then = next((state for state in (*former, one) if state.state_since <= believed_at), None)
             if (
