@@ -325,9 +325,8 @@ class Source:
             if not self._has_time(when.first, when.last):
                 yield f"{when.first:%Y-%m-%d}"
         left = read(rest)
-        named = {DATES.get(token.casefold(), "") for token in left.tokens if token[0].isupper()}
-        strange = sorted((left.claimed | named) - self._known[1])
-        if not strange:
+        named = {DATES[token.casefold()] for token in left.tokens if token[0].isupper() and token.casefold() in DATES}
+        if not (claimed := left.claimed | named) or not (strange := sorted(claimed - self._known[1])):
             return
         counts = [one for one in self.near.details if one[0].isdigit()]
         largest = _LARGEST_COUNT if is_english(self.sentence) is None else len(self.reading.clauses)
