@@ -628,7 +628,8 @@ def _compared(known: Iterable[Version], query: stored.CandidateQuery) -> tuple[d
         similarity = 1.0 if is_equal else max(-1.0, min(1.0, cosine or 0.0))
         if is_equal or (cosine is not None and cosine >= query.min_similarity):
             near[one.fact_id] = similarity
-        if query.key is not None and one.key == query.key:
+        is_compared = not query.ends_only or one.action_hint == "retract"
+        if query.key is not None and one.key == query.key and is_compared:
             of_key[one.fact_id] = similarity
     return near, of_key
 

@@ -380,7 +380,7 @@ WITH asked AS MATERIALIZED (
 compared AS (
     SELECT
         known.fact_id, known.true_to, asked.place,
-        coalesce(known.key = asked.key, false) AS is_of_key,
+        coalesce({is_of_key}, false) AS is_of_key,
         (lower(known.subject) = lower(asked.subject)) IS TRUE
         OR (
             lower(coalesce(known.subject, 'user')) = ANY(%(user_names)s::text [])
@@ -398,7 +398,7 @@ compared AS (
             AND f.true_to > %(after)s
     ) AS known
     CROSS JOIN LATERAL ({distances}) AS asked
-    WHERE {is_near} OR known.key = asked.key
+    WHERE {is_near} OR ({is_of_key})
 ),
 
 found AS (

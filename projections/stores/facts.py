@@ -129,7 +129,8 @@ def comparing_query(
     parts = queries("candidates")
     candidate = parts["candidate"].format(status=SQL(status), unresolved=SQL(unresolved), said_at=SQL(said_at))
     query = queries(file)[name].format(
-        candidate=candidate, **{name: parts[name] for name in ("asked", "distances", "is_near", "similarity")}
+        candidate=candidate,
+        **{name: parts[name] for name in ("asked", "distances", "is_near", "is_of_key", "similarity")},
     )
     return SQL(query.as_string())
 
@@ -564,6 +565,7 @@ def _query_parameters(queries: Sequence[stored.CandidateQuery]) -> dict[str, Any
         "content_hashes": [item.content_hash for item in queries],
         "keys": [item.key for item in queries],
         "subjects": [item.subject for item in queries],
+        "ends_only": [item.ends_only for item in queries],
         "floors": [item.min_similarity for item in queries],
     }
 

@@ -38,6 +38,7 @@ from mnemolog.streams.text.tokens import (
 SYMMETRIC: Final = CONJUNCTIONS | {",", "or", "oder", "ou", "o", "nor", "ni", "&", "/"}
 _IS: Final = frozenset({"is", "are", "was", "ist", "sind", "est", "es", "son", "è", "é"})
 UNTIL: Final = frozenset({"until", "till", "bis", "jusque", "jusqu", "hasta", "fino", "até"})
+SINCE: Final = frozenset({"since", "seit", "depuis", "desde"})
 _LEAST_COMMON: Final = 3
 _SHORT: Final = 4
 _LONGEST_ENDING: Final = 2
@@ -264,6 +265,15 @@ def changed_tense(source: str, text: str) -> bool:
                 return True
     gone, come = said - told, told - said
     return any(_presents(past) & come for past in gone) or any(_presents(past) & gone for past in come)
+
+
+def tells_past(text: str) -> bool:
+    """Whether a text tells what was, by the form of its verbs, and not what has been so since: "lived in Kiel"."""
+    own = read(text)
+    if not SINCE.isdisjoint(map(str.casefold, own.tokens)):
+        return False
+    verbs = _verbs(own) - own.names - DATES.keys()
+    return bool(own.ending) or any(_presents(verb) or any(verb in past for past, _ in TENSES) for verb in verbs)
 
 
 def _verbs(reading: Reading) -> frozenset[str]:
