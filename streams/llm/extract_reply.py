@@ -393,7 +393,8 @@ def _founded(
 ) -> tuple[tuple[ExtractedFact, ...], list[DroppedStatement]]:
     """The facts whose excerpt a message of the user says, and whose text asserts no more than that and its question."""
     evidence, turn = Evidence(task), task.turn
-    said_before = [one.content for one in (*shown_messages(turn), *task.background.messages)]
+    said_before = [message.content for message in shown_messages(turn)]
+    said_before += [message.content for message in task.background.messages]
     facts: list[ExtractedFact] = []
     dropped: list[DroppedStatement] = []
     for fact in candidates:
