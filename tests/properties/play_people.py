@@ -120,11 +120,10 @@ class PeoplePlayer(Player):
             listed = {one.fact_id: one for one in await facts(conn, self._scope, at=self._harness.now) if holding(one)}
             found = await self._seen(conn, listed)
             for who in found.keys() & expected.keys():
-                shown, pairs = found[who].unresolved, expected[who].disputed
-                if shown <= {text for pair in pairs for text in pair} and all(
-                    not shown.isdisjoint(pair) for pair in pairs
-                ):
-                    expected[who].unresolved = shown
+                flagged, pairs = found[who].unresolved, expected[who].disputed
+                every = {text for pair in pairs for text in pair}
+                if flagged <= every and not any(flagged.isdisjoint(pair) for pair in pairs):
+                    expected[who].unresolved = flagged
             steps = self._history.steps
             changes = [at for at, one in enumerate(steps) if isinstance(one, Order) and one.kind in IDENTITY]
             if any(isinstance(one, Turn) for one in steps[min(changes, default=0) :]):  # it may have decided a question
