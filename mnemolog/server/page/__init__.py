@@ -20,9 +20,9 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 
 from mnemolog.client.inputs import in_utc
 from mnemolog.errors import MnemologError, ServerUnavailableError
-from mnemolog.projections.queries.diff import Axis
 from mnemolog.projections.queries.entity_graph import EntityGraph
 from mnemolog.projections.queries.pending import PendingMerge
+from mnemolog.projections.queries.results import Axis
 from mnemolog.server.access import ForbiddenError, NotAuthenticatedError
 from mnemolog.server.gate import COOKIE, Access, Authorise, Gate, Ids
 from mnemolog.server.problems import answer_to, status_of
