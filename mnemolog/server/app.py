@@ -6,7 +6,9 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from mnemolog.client.async_client import AsyncMemoryClient
@@ -14,7 +16,7 @@ from mnemolog.errors import MnemologError
 from mnemolog.server import entities, facts, mem0, operations, page, turns
 from mnemolog.server.frame import RequestFrame
 from mnemolog.server.gate import Gate
-from mnemolog.server.problems import MEDIA_TYPE, Problem, add_problems, problem
+from mnemolog.server.problems import MEDIA_TYPE, Problem, problem, problem_of
 
 READY_SECONDS: Final = 2.0
 """In which Kafka and Postgres have to answer for the server to be ready."""
@@ -68,7 +70,8 @@ def build_app(client: AsyncMemoryClient, gate: Gate, *, max_body: int, page_comm
     app.include_router(page.router)
     app.state.page_commands = page_commands
     app.add_middleware(RequestFrame, max_body=max_body)
-    add_problems(app)
+    for kind in (MnemologError, HTTPException, RequestValidationError):  # all others reach the frame
+        app.add_exception_handler(kind, problem_of)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:

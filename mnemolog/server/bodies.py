@@ -175,3 +175,52 @@ class UndoBody(CommandBody):
     since: Time | None = None
     until: Time | None = None
     cascade: bool = False
+
+
+class PromoteBody(CommandBody):
+    """Facts of a run: these, those of a turn, those of a filter, or all; `into` has the ids that differ there."""
+
+    fact_ids: list[str] = []
+    turn_id: str | None = None
+    filters: dict[str, Any] | None = None
+    into: ScopeIds | None = None
+
+
+class FeedbackBody(CommandBody):
+    """Whole ids of facts in the order in which they were shown, and of those that were used."""
+
+    shown: list[str]
+    used: list[str]
+    query: str | None = None
+
+
+class RenameBody(CommandBody):
+    """A name of an entity."""
+
+    name: str
+
+
+class AliasBody(RenameBody):
+    """One more name of an entity, which `moved_from` loses."""
+
+    moved_from: str | None = None
+
+
+class MergeBody(CommandBody):
+    """The entity that has the names and facts from now on."""
+
+    into: str
+
+
+class SplitBody(RenameBody):
+    """The name of a new entity, and what it gets."""
+
+    fact_ids: list[str] = []
+    names: list[str] = []
+    type: str | None = None
+
+
+class ForgetBody(CommandBody):
+    """With `facts` the facts of the entity are deleted too."""
+
+    facts: bool = False

@@ -18,6 +18,8 @@ from mnemolog.server.bodies import (
     ContextBody,
     CorrectBody,
     DeleteAllBody,
+    FeedbackBody,
+    PromoteBody,
     ResolveBody,
     SearchBody,
     Time,
@@ -183,3 +185,21 @@ async def delete_all(order: Order, body: DeleteAllBody) -> Result:
 async def undo(order: Order, body: UndoBody) -> Result:
     """Undo an event, a turn or a command, or all that a model or a prompt version decided."""
     return await order.send(body.ids, lambda memory: memory.undo(**body.arguments))
+
+
+@router.post("/promote", status_code=202, responses=ENDED)
+async def promote(order: Order, body: PromoteBody) -> Result:
+    """Have facts of a run decided in the scope of its user."""
+    return await order.send(body.ids, lambda memory: memory.promote(**body.arguments))
+
+
+@router.post("/feedback", status_code=202, responses=ENDED)
+async def feedback(order: Order, body: FeedbackBody) -> Result:
+    """Say which of the facts that were shown were used; no fact changes."""
+    return await order.send(body.ids, lambda memory: memory.feedback(**body.arguments))
+
+
+@router.post("/end-session", status_code=202, responses=ENDED)
+async def end_session(order: Order, body: CommandBody) -> Result:
+    """Say that a session of this scope has ended: its profile is published, where a policy waits for that."""
+    return await order.send(body.ids, lambda memory: memory.end_session(**body.arguments))

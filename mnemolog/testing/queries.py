@@ -63,6 +63,7 @@ class Answers:
             facts.fact: self._fact,
             facts.facts: self._facts,
             facts.facts_as_of: self._facts_as_of,
+            facts.first_moments: self._first_moments,
             facts.published_profile: self._profile,
             ids.find_event: self._find_event,
             ids.find_facts: self._find_facts,
@@ -123,11 +124,17 @@ class Answers:
         former = fact_id if current.fact_id != fact_id else None
         return made(FoundFact, current.shown(self._now()), former_id=former)
 
+    def _first_moments(self, scope: ScopeFilter) -> tuple[datetime, datetime] | None:
+        found = self._facts(scope, all_versions=True, at=self._now())
+        return (min(one.recorded_at for one in found), min(one.true_from for one in found)) if found else None
+
     def _facts_as_of(self, scope: ScopeFilter, *, believed_at: datetime, true_at: datetime) -> list[Fact]:
         found = []
         for one in self._within(scope):
             former = (
-                Version(one.row, row.state) for row in self._tables.former(one.fact_id) if row.until > believed_at
+                Version(one.row, row.state, one.disputed)
+                for row in self._tables.former(one.fact_id)
+                if row.until > believed_at
             )
             then = next((state for state in (*former, one) if state.state_since <= believed_at), None)
             if (
@@ -154,6 +161,7 @@ class Answers:
                 "valid_until": one.end and _utc_text(one.end),
                 "fact_id": str(one.fact_id),
                 "unresolved": one.unresolved,
+                "disputed": one.disputed,
             }
             of_section = sections.setdefault(PROFILE_SECTION_OF.get(one.category, "other"), [])
             if len(of_section) < _MOST_OF_SECTION:

@@ -36,7 +36,7 @@ def texts(facts: list[dict[str, str]]) -> set[str]:
 
 def test_status_tells_what_a_turn_did_and_verbose_its_costs_and_decisions(populated: CommandLine) -> None:
     plain, verbose = populated.json("status", "cl-2", *MIRA), populated.json("status", "cl-2", "--verbose")
-    assert (plain["status"], plain["success"], len(plain["updated"])) == ("facts", True, 1)
+    assert (plain["status"], plain["success"], len(plain["updated"])) == ("stored", True, 1)
     assert [memory["event"] for memory in plain["changes"]] == ["fact_replaced"]
     assert populated.json("status", "cl-3")["skipped"] == 1
     assert plain["trace"] is None
