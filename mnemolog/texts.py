@@ -1,6 +1,6 @@
 """Answers of `explain` and `why-not` in English sentences."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -122,9 +122,19 @@ def missing_sentence(missing: MissingStatement) -> str:
     )
 
 
-def no_hit_sentence(missed: ScopeCount) -> str:
-    """Why a search found nothing: nothing is near, nothing is known, or it is known under ids that were left out."""
+def other_model_sentence(asked: str, stored: Iterable[str]) -> str:
+    """Why a vector finds nothing."""
+    return f"by words alone: the question was embedded by {asked}, these facts by {', '.join(stored)}; {_SAME_MODEL}"
+
+
+def no_hit_sentence(missed: ScopeCount, model: str | None = None) -> str:
+    """Why a search found nothing: nothing is near, nothing is known, or it is known under ids that were left out.
+
+    Or no fact can be compared with a question that `model` has embedded.
+    """
     why = "nothing known is near enough to this question" if missed.within else "nothing is known in this scope"
+    if model is not None and missed.models and model not in missed.models:
+        why = f"nothing was found {other_model_sentence(model, missed.models)}"
     if not missed.beside:
         return why
     names = " or ".join(_ID_PHRASES[name] for name in missed.ids)
@@ -133,6 +143,7 @@ def no_hit_sentence(missed: ScopeCount) -> str:
     return f"{why}; facts in scopes that also name {names}: {missed.beside}, search with {wider} ({options})"
 
 
+_SAME_MODEL: Final = "give the client the embedder of the stages (MNEMOLOG_EMBEDDING_PROVIDER and _MODEL)"
 _ID_PHRASES: Final = {"user_id": "a user", "agent_id": "an agent", "app_id": "an app", "run_id": "a run"}
 _MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
     "excerpt_not_found": "left out: the excerpt that should prove it {detail}{near}",

@@ -19,7 +19,7 @@ from mnemolog.schemas.vector import VectorBytes
 
 MAX_DETAIL = 2000
 """Characters of the detail that a source's end may have."""
-Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
+Outcome = Literal["stored", "nothing_stored", "rejected", "failed", "done"]
 """How a source ended; `done` is the end of a command that was carried out."""
 
 
@@ -36,7 +36,7 @@ _NameVectors = Annotated[
 class End(Record):
     """The end a stage has already found for a source; later stages pass it on and the resolver commits it."""
 
-    outcome: Literal["no_facts", "rejected", "failed"]
+    outcome: Literal["nothing_stored", "rejected", "failed"]
     reason: Text
     detail: Text = ""
     limit: LimitHit | None = None

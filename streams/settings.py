@@ -122,7 +122,7 @@ class StreamsSettings(PostgresSettings):
         Literal["system", "temperature", "seed", "response_format", "dimensions", "encoding_format"], ...
     ] = Field(
         default=(),
-        description="parameters not sent to the server (a JSON list); one that it refuses by name is left out anyway. "
+        description="parameters not sent to the server (a JSON list); one that it refuses is left out anyway. "
         "Without `system` the instructions are a part of the user's message",
     )
     prices: tuple[ModelPrice, ...] = Field(

@@ -181,7 +181,7 @@ class Demo:
         _check(any(texts.values()), "no turn became a fact")
         if not self._as_json:
             print_lines(
-                f"{counted(ends['facts'], 'turn')} became facts, {ends['no_facts']} had nothing to keep, "
+                f"{counted(ends['stored'], 'turn')} became facts, {ends['nothing_stored']} had nothing to keep, "
                 f"{ends['failed']} was no valid record"
             )
             for person, own in sorted(texts.items()):

@@ -4,7 +4,8 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
+from datetime import time as time_of_day
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType, UnionType
@@ -70,11 +71,16 @@ def check_time(name: str, value: object, error: ErrorType) -> datetime:
             )
         return value
     if isinstance(value, date):
-        return datetime.combine(value, time(), UTC)
+        return datetime.combine(value, time_of_day(), UTC)
     raise error(
         f"{name} must be a datetime with a zone, or a text such as 2026-01-31 or 2026-01-31T09:30:00+01:00, "
         f"not {kind_of(value)}"
     )
+
+
+def in_utc(time: datetime) -> datetime:
+    """A time that a person typed: in UTC where it names no zone."""
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def check_wait(name: str, value: object, error: ErrorType) -> float:

@@ -87,10 +87,13 @@ class ResultBase(ClientBase):
     """Asks how turns and commands ended, and waits for their ends."""
 
     async def _status(self, given: Result, user_id: str | None, tenant: str | None, *, verbose: bool) -> Result:
-        """The result now. What was published says what was left out, and whether another turn had the id before."""
-        if given.parts:
+        """The result now. What was published says what was left out, and whether another turn had the id before.
+
+        What has a status and no position was never published, as a command that matched no scope: it stays as it is.
+        """
+        if given.parts or (given.status != "pending" and given.position is None):
             parts = [await self._status(part, user_id, tenant, verbose=verbose) for part in given.parts]
-            return summed_up(given.turn_id, parts)
+            return summed_up(given.turn_id, parts) if parts else given
         owner = user_id or given.user_id, given.agent_id
         tenant = given.tenant or tenant or ""
         result = await self._query(turn_status, tenant, given.turn_id, *owner, prices=self._prices, verbose=verbose)

@@ -18,7 +18,7 @@ _SAYS_NOTHING: Final = (None, False, (), "")
 _OTHER_NAMES: Final = ("id", "memory", "categories", "created_at", "updated_at", "structured_attributes")
 _SATURDAY: Final = 6
 Status = Literal["pending"] | Outcome
-SUCCESSFUL: Final = ("facts", "no_facts", "done")
+SUCCESSFUL: Final = ("stored", "nothing_stored", "done")
 """How a turn or a command ends that did what it should."""
 
 

@@ -288,12 +288,13 @@ class Findings:
 class ScopeCount:
     """How many facts a scope holds, and how many stand beside it: in scopes that name its ids and one more.
 
-    `ids` are the ids that those beside it name.
+    `ids` are the ids that those beside it name, `models` the embedding models of those within.
     """
 
     within: int
     beside: int
     ids: tuple[str, ...]
+    models: tuple[str, ...] = ()
 
 
 async def count_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, at: datetime) -> ScopeCount:
@@ -302,10 +303,12 @@ async def count_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, at
     wider = {**scope.parameters, **dict.fromkeys(left_out, ANY_OR_NONE)}
     rows = await fetch_rows(conn, dict, read_query("search", "count_by_ids", scope=wider), {**wider, "at": at})
     found = [([name for name in left_out if name in row["ids"]], row["facts"]) for row in rows]
+    models = {model for row, (ids, _) in zip(rows, found, strict=True) if not ids for model in row["models"]}
     return ScopeCount(
         within=sum(facts for ids, facts in found if not ids),
         beside=sum(facts for ids, facts in found if ids),
         ids=tuple(name for name in left_out if any(name in ids for ids, _ in found)),
+        models=tuple(sorted(models)),
     )
 
 

@@ -308,7 +308,7 @@ BEGIN
             (NULL, 'speaker', 'Who said it.'),
             (NULL, 'excerpt', 'The words of the turn that it was taken from.'),
             (NULL, 'status', 'active, pending_confirmation, superseded, archived, expired, retracted or undone.'),
-            ('turns', 'status', 'How the turn ended: facts, no_facts, rejected or failed; or pending.'),
+            ('turns', 'status', 'How the turn ended: stored, nothing_stored, rejected or failed; or pending.'),
             (NULL, 'unresolved', 'Whether it contradicts another fact and no decision could be had: both are current.'),
             (NULL, 'stale', 'Whether a target was no longer as the decision saw it.'),
             (NULL, 'event_time', 'The time that the fact names, where it names one.'),

@@ -345,5 +345,5 @@ def count_changes(changes: Changes, overwrites: OverwriteCounts, now: datetime) 
     count_entities(changes)
     metrics.STALE.inc(sum(row.stale for row in changes.events))
     for commit in (row.commit for row in changes.commits):
-        if commit.outcome == "facts":
+        if commit.outcome == "stored":
             metrics.TURN_TO_FACT_SECONDS.observe(max(0.0, (now - commit.published_at).total_seconds()))

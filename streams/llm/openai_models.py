@@ -13,6 +13,7 @@ import re
 import struct
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -69,6 +70,8 @@ _STATUS_OF_CODE: Final[Mapping[str, int]] = {
     "rate_limit_exceeded": 429,
     "model_not_found": 404,
 }
+_UNNAMED: Final = frozenset({"http_400", "http_422"})
+"""With these a server may refuse a parameter that it does not name."""
 _FEWEST_CHARACTERS: Final = 200
 """A text that is refused with so few characters is not refused for its length."""
 _PLAUSIBLY_TOO_LONG: Final = 1_000
@@ -139,14 +142,14 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
     """
     timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
     address, _, query = (endpoint.base_url or "").partition("?")
-    asked = dict(parse_qsl(query))
+    asked: dict[str, object] = dict(parse_qsl(query))
     key = endpoint.api_key or os.environ.get("OPENAI_API_KEY")
     if not key and not address:
         raise ports.ProviderConfigurationError("no key for OpenAI: set MNEMOLOG_API_KEY or OPENAI_API_KEY")
     return openai.AsyncOpenAI(
         api_key=key or "none",  # a local server often asks for no key
         base_url=address or None,
-        default_query=dict(asked),
+        default_query=asked,
         default_headers={"api-key": key} if "api-version" in asked and key else {},  # as Azure names it
         max_retries=0,
         timeout=timeout,
@@ -169,7 +172,7 @@ class Server:
         self.client = create_client(endpoint)
         self.away_until = 0.0
         self.failure: CallFailure | None = None
-        self._left_out: dict[str, set[str]] = defaultdict(lambda: {*left_out})
+        self._left_out: dict[str, set[Parameter]] = defaultdict(lambda: {*left_out})
 
     async def ask(
         self,
@@ -182,43 +185,65 @@ class Server:
         model: str,
         timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
         label: str | None = None,
+        is_probe: bool = False,
     ) -> R | CallFailure:
         """What `read` makes of the reply to `body` of `form`, or what its failure means; failures are counted.
 
-        A request that is refused for a part of `form` is sent again, and from then on, without it.
+        A request that is refused for a part of `form` is sent again, and from then on, without it. Where no part is
+        named, a probe finds out which it is.
         """
+        left_out = self._left_out[model]
+
+        async def send(names: AbstractSet[Parameter]) -> R | CallFailure:
+            content = to_json(body({name: form[name] for name in form if name in names}))
+            outcome = await self._send(path, content, read, purpose, timeout)
+            if isinstance(outcome, CallFailure):
+                outcome = replace(outcome, detail=without_key(outcome.detail, self.client.api_key))
+                metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
+            return outcome
+
+        while True:
+            sent = form.keys() - left_out
+            outcome = await send(sent)
+            if not isinstance(outcome, CallFailure):
+                return outcome
+            refused: AbstractSet[Parameter] = {name for name in sent if name == outcome.refuses}
+            if is_probe and not refused and outcome.code in _UNNAMED:
+                refused = await _refused_parts(sent, send)
+            if not refused:
+                return outcome
+            left_out |= refused
+            for name in sorted(refused):
+                _log.warning("parameter_left_out", model=model, parameter=name, detail=outcome.detail)
+                said = f"{name} is refused, and left out from now on: name it in MNEMOLOG_LEAVE_OUT"
+                self.endpoint.problems[f"{purpose} {model} ({name})"] = said
+
+    async def _send(
+        self,
+        path: str,
+        content: bytes,
+        read: Callable[[bytes], R | CallFailure],
+        purpose: CallPurpose,
+        timeout: float,  # noqa: ASYNC109 -- as above
+    ) -> R | CallFailure:
         # The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of
         # a call's CPU time. An address without a path has no slash in the end.
         address = f"{str(self.client.base_url).rstrip('/')}/{path}"
-        left_out = self._left_out[model]
-        while True:
-            sent: dict[str, Any] = {name: value for name, value in form.items() if name not in left_out}
-            content = to_json(body({**sent}))
-            try:
-                with self._told(purpose, timeout):
-                    async with asyncio.timeout(timeout):
-                        reply = await self.client.post(address, cast_to=bytes, content=content, options=_OPTIONS)
-                outcome = read(reply)
-            except TimeoutError:
-                outcome = CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
-            except openai.APIStatusError as error:
-                wait = retry_after(error.response.headers, datetime.now(UTC))
-                outcome = _status_failure(error.status_code, words_of(error.body) or error.message, wait)
-            except openai.APIConnectionError as error:
-                outcome = _unusable_reply("connection", f"{error.__cause__ or error}")
-            if not isinstance(outcome, CallFailure):
-                return outcome
-            outcome = replace(outcome, detail=without_key(outcome.detail, self.client.api_key))
-            metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
-            if outcome.refuses not in sent:
-                return outcome
-            left_out.add(outcome.refuses)
-            _log.warning("parameter_left_out", model=model, parameter=outcome.refuses, detail=outcome.detail)
-            said = f"{outcome.refuses} is refused, and left out from now on: name it in MNEMOLOG_LEAVE_OUT"
-            self.endpoint.problems[f"{purpose} {model} ({outcome.refuses})"] = said
+        try:
+            with self._shown_while_unanswered(purpose, timeout):
+                async with asyncio.timeout(timeout):
+                    reply = await self.client.post(address, cast_to=bytes, content=content, options=_OPTIONS)
+            return read(reply)
+        except TimeoutError:
+            return CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
+        except openai.APIStatusError as error:
+            wait = retry_after(error.response.headers, datetime.now(UTC))
+            return _status_failure(error.status_code, words_of(error.body) or error.message, wait)
+        except openai.APIConnectionError as error:
+            return _unusable_reply("connection", f"{error.__cause__ or error}")
 
     @contextmanager
-    def _told(self, purpose: CallPurpose, limit: float) -> Iterator[None]:
+    def _shown_while_unanswered(self, purpose: CallPurpose, limit: float) -> Iterator[None]:
         """While the server does not answer a call, and after it did not until its limit, that is a problem."""
         loop, problems = asyncio.get_running_loop(), self.endpoint.problems
         began, server = loop.time(), self.client.base_url.netloc.decode()
@@ -244,6 +269,23 @@ class Server:
             timer.cancel()
             if has_answered:
                 problems.pop(name, None)
+
+
+async def _refused_parts(
+    sent: AbstractSet[Parameter], send: Callable[[AbstractSet[Parameter]], Awaitable[object]]
+) -> AbstractSet[Parameter]:
+    """The parts for which a server refuses a request without naming them; none where they are not what it refuses.
+
+    A request without any has to pass; then each is put back, and stays where the request passes with it.
+    """
+    kept = frozenset[Parameter]()
+    for name in (None, *sorted(sent)):
+        outcome = await send(tried := kept | ({name} if name else frozenset()))
+        if not isinstance(outcome, CallFailure):
+            kept = tried
+        elif name is None or outcome.code not in _UNNAMED:
+            return frozenset()
+    return sent - kept
 
 
 class Servers:
@@ -348,16 +390,14 @@ def _status_failure(status: int, message: str, wait: float | None) -> CallFailur
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
-    text = headers.get("retry-after") or ""
-    for said, unit in ((headers.get("retry-after-ms") or "", 0.001), (text, 1.0)):
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
-            if math.isfinite(seconds := float(said) * unit):
+            if math.isfinite(seconds := float(headers.get(name) or "") * unit):
                 return max(0.0, seconds)
-    try:
-        when = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
+    with suppress(ValueError):
+        when = parsedate_to_datetime(headers.get("retry-after") or "")
+        return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
+    return None
 
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
@@ -450,7 +490,7 @@ class OpenAiChatModel:
             retrier = self._retriers[purpose] = CallRetrier(
                 self._endpoint.retry,
                 name=f"{purpose} {self.model}",
-                probe=partial(self._attempt, probe),
+                probe=partial(self._attempt, probe, is_probe=True),
                 slots=self._slots,
                 on_pause=show_pauses(purpose, self.model),
                 problems=self._endpoint.problems,
@@ -463,14 +503,13 @@ class OpenAiChatModel:
 
     async def probe(self) -> ports.Reply | CallFailure:
         """One short call, which is not repeated."""
-        return await self._attempt(
-            ports.Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
-        )
+        greeting = ports.Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
+        return await self._attempt(greeting, is_probe=True)
 
     async def close(self) -> None:
         await self._servers.close()
 
-    async def _attempt(self, prompt: ports.Prompt) -> ports.Reply | CallFailure:
+    async def _attempt(self, prompt: ports.Prompt, *, is_probe: bool = False) -> ports.Reply | CallFailure:
         form: dict[Parameter, Any] = {"system": True, "temperature": 0.0, "seed": 0}
         if self._structured_output == "json_schema":
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
@@ -489,6 +528,7 @@ class OpenAiChatModel:
                 model=model,
                 timeout=prompt.timeout or self._endpoint.timeout,
                 label=_OVERRIDE_MODEL_LABEL if prompt.model else None,
+                is_probe=is_probe,
             )
 
         return await self._servers.ask(ask)
@@ -564,8 +604,6 @@ class OpenAiEmbedder:
 
     async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> ports.Embeddings:
         """As `Embedder`. More texts than one request takes go in several, one after another."""
-        vectors: list[Vector] = []
-        usage, endpoint = ports.Usage(), None
         batches, characters = [list[str]()], 0
         for text in texts:
             # OpenAI refuses an empty text; a space means the same to a model
@@ -575,36 +613,36 @@ class OpenAiEmbedder:
                 characters = 0
             batches[-1].append(sent)
             characters += len(sent)
-        for batch in filter(None, batches):
-            part = await self._retrier.call(partial(self._embed, batch), divisible=divisible)
-            vectors += part.vectors
-            usage += part.usage
-            endpoint = part.endpoint or endpoint
-        return ports.Embeddings(vectors=tuple(vectors), usage=usage, endpoint=endpoint)
+        parts = [await self._retrier.call(partial(self._embed, one), divisible=divisible) for one in batches if one]
+        return ports.Embeddings(
+            vectors=tuple(vector for part in parts for vector in part.vectors),
+            usage=sum((part.usage for part in parts), ports.Usage()),
+            endpoint=next((part.endpoint for part in parts if part.endpoint), None),
+        )
 
     async def close(self) -> None:
         await self._servers.close()
 
     async def probe(self) -> ports.Embeddings | CallFailure:
-        return await self._embed([_PROBE_TEXT])
+        return await self._embed([_PROBE_TEXT], is_probe=True)
 
-    async def _embed(self, texts: list[str]) -> ports.Embeddings | CallFailure:
+    async def _embed(self, texts: list[str], *, is_probe: bool = False) -> ports.Embeddings | CallFailure:
         async def ask(server: Server) -> ports.Embeddings | CallFailure:
             """Each of several servers is first asked for one text: nothing tells two models apart but their vectors."""
             name = server.endpoint.name
             if self._compares and name not in self._likeness:
-                known = await self._embed_by(server, [_PROBE_TEXT])
+                known = await self._embed_by(server, [_PROBE_TEXT], is_probe=is_probe)
                 if isinstance(known, CallFailure):
                     return known
                 first = self._likeness.get(None)
                 if name and (first is None or cosine_similarity(first.values, known.vectors[0].values) < _SAME_MODEL):
                     return _unusable_reply("other_model", f"{name} is not known to have the same model")
                 self._likeness[name] = known.vectors[0]
-            return await self._embed_by(server, texts)
+            return await self._embed_by(server, texts, is_probe=is_probe)
 
         return await self._servers.ask(ask)
 
-    async def _embed_by(self, server: Server, texts: list[str]) -> ports.Embeddings | CallFailure:
+    async def _embed_by(self, server: Server, texts: list[str], *, is_probe: bool) -> ports.Embeddings | CallFailure:
         limit = self._max_characters
         while True:
             cut = [text[:limit] for text in texts]
@@ -616,6 +654,7 @@ class OpenAiEmbedder:
                 purpose="embed",
                 model=self.model,
                 timeout=self._timeout,
+                is_probe=is_probe,
             )
             if not isinstance(outcome, CallFailure):
                 self._dimensions = self._dimensions or len(outcome.vectors[0].values)

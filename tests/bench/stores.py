@@ -36,7 +36,7 @@ SETTLING_SECONDS: Final = 5
 _DONE: Final[LiteralString] = "SELECT coalesce(sum(next_offset), 0)::bigint FROM mnemolog.projection_offsets"
 _COSTS: Final[LiteralString] = """
 SELECT count(*), avg(llm_calls)::float8, avg(step.tokens)::float8, avg(step.said)::float8, avg(embedding_calls)::float8,
-    (SELECT count(*) FROM mnemolog.facts)::float8 / count(*), count(*) FILTER (WHERE outcome <> 'facts')
+    (SELECT count(*) FROM mnemolog.facts)::float8 / count(*), count(*) FILTER (WHERE outcome <> 'stored')
 FROM mnemolog.commits
 CROSS JOIN LATERAL (
     SELECT

@@ -150,5 +150,5 @@ async def assert_all_ended(settings: StreamsSettings, turns: Sequence[Turn]) -> 
     for turn in turns:
         published.setdefault(turn.scope.owner, []).append(turn.turn_id)
         active.setdefault(turn.scope.user_id or "", set()).add(turn.messages[0].content)
-    verdict = check(log, settings.postgres, published, active, {turn.turn_id: "facts" for turn in turns})
+    verdict = check(log, settings.postgres, published, active, {turn.turn_id: "stored" for turn in turns})
     assert not verdict.faults, verdict.faults

@@ -17,6 +17,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from pydantic import Field
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
+from mnemolog.client.inputs import in_utc
 from mnemolog.projections.queries.diff import Axis
 from mnemolog.projections.queries.entity_graph import EntityGraph
 from mnemolog.projections.queries.pending import PendingMerge
@@ -216,14 +217,10 @@ async def diff(
 ) -> Response:
     """What changed between two moments; in a week up to now unless given. Times without an offset are UTC."""
     now = datetime.now(UTC)
-    begin = _with_offset(since) if since else now - timedelta(days=7)
-    end = _with_offset(until) if until else now
+    begin = in_utc(since) if since else now - timedelta(days=7)
+    end = in_utc(until) if until else now
     changes = await view.memory.diff(begin, end, axis=axis)
     return view.show("diff", changes=changes, since=begin, until=end, axis=axis)
-
-
-def _with_offset(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 @router.get("/page/search")

@@ -15,7 +15,7 @@ CREATE TABLE commits (
     source_id text NOT NULL,
     source_kind text NOT NULL,
     {{scope_columns}},
-    outcome text NOT NULL CHECK (outcome IN ('facts', 'no_facts', 'rejected', 'failed', 'done')),
+    outcome text NOT NULL CHECK (outcome IN ('stored', 'nothing_stored', 'rejected', 'failed', 'done')),
     reason text,
     detail text NOT NULL DEFAULT '',
     occurred_at timestamptz NOT NULL,

@@ -72,7 +72,7 @@ async def said(http: httpx.AsyncClient, text: str, user: str = "alice", **more: 
 async def test_an_application_needs_a_url_and_a_key(url: str, keys: KeyStore, tenant: TenantHarness) -> None:
     async with caller(url, await create(keys, tenant.tenant)) as http:
         end = await said(http, "I live in Bern.", turn_id="t1")
-        assert (end["status"], end["turn_id"]) == ("facts", "t1")
+        assert (end["status"], end["turn_id"]) == ("stored", "t1")
         again = await http.post("/v1/turns", json={"messages": "I live in Bern.", "user_id": "alice", "turn_id": "t1"})
         assert (again.status_code, again.json()["status"]) == (202, "pending")
         found = (await http.post("/v1/search", json={"query": "Where does Alice live?", "user_id": "alice"})).json()
@@ -302,7 +302,7 @@ async def test_pages_export_import_and_events(url: str, keys: KeyStore, tenant: 
         async with http.stream("GET", "/v1/turns/t2/events", params={"user_id": "alice"}) as stream:
             events = [line async for line in stream.aiter_lines()]
         assert events[-3] == "event: end"
-        assert json.loads(events[-2].removeprefix("data: "))["status"] == "facts"
+        assert json.loads(events[-2].removeprefix("data: "))["status"] == "stored"
         seen, after = [], None
         while True:
             params: Any = {"user_id": "alice", "limit": 2} | ({} if after is None else {"after": after})

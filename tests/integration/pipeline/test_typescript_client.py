@@ -59,7 +59,7 @@ async def test_its_examples_run_under_node(shared_worker: StreamsSettings, built
             for name in ("example", "ai_example")
         ]
     assert shown.splitlines() == [
-        "facts",
+        "stored",
         "Alice lives in Bern.",
         "404 this fact is not known here: check its id, and whose it is",
     ]

@@ -4,9 +4,9 @@ import inspect
 import pydoc
 import re
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from importlib.metadata import version
-from typing import Any, assert_type, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, assert_type, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 import pytest
 from pydantic import BaseModel
@@ -18,7 +18,7 @@ from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError, Result, Set
 from mnemolog.client.administration import AdminMethods
 from mnemolog.client.base import ClientOptions
 from mnemolog.client.entities import EntityMethods
-from mnemolog.types import Entity
+from mnemolog.types import Entity, PendingFact, PendingMerge, UnresolvedFact
 from tests.support.imports import packages_loaded_by
 
 BOTH = AsyncMemoryClient, MemoryClient
@@ -111,6 +111,13 @@ def test_help_shows_every_argument() -> None:
     for word in ("wait", "Publish one turn", "Result", "user_id", "occurred_at", "limit", "threshold"):
         assert word in shown, word
     assert pydoc.plain(pydoc.render_doc(MemoryClient)).count("search(self, query: str") == 1
+
+
+@pytest.mark.parametrize("kind", [PendingFact, PendingMerge, UnresolvedFact])
+def test_help_says_what_each_field_of_what_waits_is(kind: type) -> None:
+    ids = {"tenant", "user_id", "agent_id", "app_id", "run_id", "fact"}
+    names = {one.name for one in fields(cast("Any", kind))} - ids
+    assert {name for name in names if f"`{name}`" not in (inspect.getdoc(kind) or "")} == set()
 
 
 def test_types_follow_from_the_client() -> None:

@@ -402,7 +402,7 @@ async def test_what_was_projected_is_counted(db: ProjectedDatabase) -> None:
         ),
         ("mnemolog_stale_decisions_total", {}),
         ("mnemolog_rejections_total", {"reason": "duplicate_source"}),
-        ("mnemolog_commits_projected_total", {"outcome": "no_facts"}),
+        ("mnemolog_commits_projected_total", {"outcome": "nothing_stored"}),
         ("mnemolog_turn_to_fact_seconds_count", {}),
     )
     before = [REGISTRY.get_sample_value(*name) or 0 for name in names]

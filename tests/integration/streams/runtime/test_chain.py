@@ -57,7 +57,7 @@ async def test_a_worker_with_all_stages_writes_nothing_between_them_and_no_singl
 ) -> None:
     async with running_worker(settings):
         await publish_statements(settings, range(5))
-        assert set((await wait_for_outcomes(database, 5)).values()) == {"facts"}
+        assert set((await wait_for_outcomes(database, 5)).values()) == {"stored"}
         await wait_until_read(settings, *ALL_STAGES)
         lags = {one.stage: one.workers for one in await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)}
         for stage in ("extract", "resolve"):
@@ -124,7 +124,7 @@ async def test_the_broker_lets_no_worker_of_the_other_layout_into_the_group(
         newcomer = asyncio.create_task(start(other, CHAINABLE))
         await asyncio.sleep(3)
         await publish_statements(settings, range(12))
-        assert set((await wait_for_outcomes(database, 12)).values()) == {"facts"}
+        assert set((await wait_for_outcomes(database, 12)).values()) == {"stored"}
         assert await members(settings, "extract") == 1
         newcomer.cancel()
         await asyncio.gather(newcomer, return_exceptions=True)
