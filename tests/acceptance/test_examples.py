@@ -109,7 +109,7 @@ async def test_the_chat_over_http_remembers_each_user(shell: CommandLine, monkey
 def test_a_producer_in_java(shell: CommandLine) -> None:
     required_program("javac")  # a runtime alone does not run sources
     jars = ensure_jars(cache_folder(ROOT / ".mnemolog"), jars=read_lock())
-    command = ("java", "-cp", f"{jars}/*", EXAMPLES / "Producer.java", "juno", 'I live in "Bern".')
+    command = ("java", "-cp", f"{jars}/*", EXAMPLES / "Producer.java", "juno", "I live in Bern.")
     turn_id = run(shell, *command).strip()
     end = shell.json("status", turn_id, "--user", "juno", "--wait", "30")
     assert [fact["text"] for fact in end["added"]] == ["The user lives in Bern."]
@@ -137,5 +137,5 @@ def test_celery_publishes_a_message_once(shell: CommandLine, tmp_path: Path) -> 
         finally:
             process.terminate()
             process.wait(30)
-    assert (end["status"], [fact["value"] for fact in shell.json("facts", "--user", "celia")]) == ("facts", ["Bern"])
+    assert (end["status"], [fact["value"] for fact in shell.json("facts", "--user", "celia")]) == ("stored", ["Bern"])
     assert "Traceback" not in (tmp_path / "log").read_text()
