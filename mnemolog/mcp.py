@@ -271,7 +271,8 @@ async def _end(change: Awaitable[Result]) -> Event:
 
 
 def _memory(fact: Fact, *, would_replace: Iterable[ConflictingFact] = ()) -> Memory:
-    status = "unresolved" if fact.unresolved and fact.status == "active" else fact.status
+    doubt = "unresolved" if fact.unresolved else "disputed" if fact.disputed else ""
+    status = doubt if doubt and fact.status == "active" else fact.status
     end = fact.true_to or fact.valid_until
     return Memory(
         id=str(fact.fact_id),

@@ -132,7 +132,9 @@ class Answers:
         found = []
         for one in self._within(scope):
             former = (
-                Version(one.row, row.state) for row in self._tables.former(one.fact_id) if row.until > believed_at
+                Version(one.row, row.state, one.disputed)
+                for row in self._tables.former(one.fact_id)
+                if row.until > believed_at
             )
             then = next((state for state in (*former, one) if state.state_since <= believed_at), None)
             if (
@@ -159,6 +161,7 @@ class Answers:
                 "valid_until": one.end and _utc_text(one.end),
                 "fact_id": str(one.fact_id),
                 "unresolved": one.unresolved,
+                "disputed": one.disputed,
             }
             of_section = sections.setdefault(PROFILE_SECTION_OF.get(one.category, "other"), [])
             if len(of_section) < _MOST_OF_SECTION:

@@ -369,6 +369,18 @@ class MemoryFacts(_InMemory, stores.FactStore):
         asked = [shown for row in self._tables.events_of(fact_id) if (shown := _put_beside(row, fact_id)) is not None]
         return asked[-1] if asked else ()
 
+    async def unresolved_beside(self, fact_ids: Sequence[UUID]) -> tuple[UUID, ...]:
+        tables = self._tables
+        gone = [tables.facts[fact_id] for fact_id in fact_ids]
+        found = {
+            other.fact.fact_id
+            for one in gone
+            for other in tables.in_scope(scope_columns(one.commit.scope), "active")
+            if one.fact.key is not None and other.fact.key == one.fact.key
+            if tables.state_of(other.fact.fact_id).unresolved
+        }
+        return tuple(sorted(found.difference(fact_ids)))
+
     async def scope_facts(
         self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> stored.ScopeFacts:
@@ -628,7 +640,8 @@ def _compared(known: Iterable[Version], query: stored.CandidateQuery) -> tuple[d
         similarity = 1.0 if is_equal else max(-1.0, min(1.0, cosine or 0.0))
         if is_equal or (cosine is not None and cosine >= query.min_similarity):
             near[one.fact_id] = similarity
-        if query.key is not None and one.key == query.key:
+        is_compared = not query.ends_only or one.action_hint == "retract"
+        if query.key is not None and one.key == query.key and is_compared:
             of_key[one.fact_id] = similarity
     return near, of_key
 

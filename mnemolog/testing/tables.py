@@ -42,6 +42,7 @@ class Version:
 
     row: FactRow
     state: TimedFactState
+    disputed: bool = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.state if name in _STATE else self.row.fact, name)
@@ -101,6 +102,7 @@ class Version:
             embedding_model=self.row.fact.vector.model,
             metadata=self.own_metadata,
             begins_later=self.is_open and self.state.true_from > at,
+            disputed=self.disputed,
         )
 
 
@@ -114,6 +116,8 @@ class Tables:
     received: dict[tuple[str, str], Turn | Command] = field(default_factory=dict)
     """By owner and source id, the first of each."""
     records: int = 0
+    disputed: set[UUID] = field(default_factory=set)
+    """The facts that a held overwrite would end or deny."""
 
     def append(self, commit: Commit) -> None:
         """Take a commit as the next record of the log."""
@@ -123,10 +127,12 @@ class Tables:
         for kind in fields(Changes):
             getattr(self.rows, kind.name).extend(getattr(changes, kind.name))
         self.facts |= {row.fact.fact_id: row for row in changes.facts}
+        cases = [row.event for row in self.open_cases() if row.event.action != "merge"]
+        self.disputed = {fact_id for event in cases for fact_id in self.challenged(event.fact.fact_id)}
 
     def version(self, fact_id: UUID) -> Version:
         """A known fact as it is now."""
-        return Version(self.facts[fact_id], self.state.facts[fact_id].state)
+        return Version(self.facts[fact_id], self.state.facts[fact_id].state, fact_id in self.disputed)
 
     def known(self, fact_ids: Iterable[UUID]) -> Iterator[Version]:
         """The known facts among these."""

@@ -13,7 +13,7 @@ f.text, f.key, f.value, f.value_json, f.category, f.more_categories, f.importanc
 f.subject, f.speaker, f.excerpt,
 {status} AS status,
 {state}.unresolved,
-f.stale, f.event_time, f.valid_until,
+f.stale, f.disputed, f.event_time, f.valid_until,
 {state}.true_from,
 {state}.true_to,
 {state}.closed_at,

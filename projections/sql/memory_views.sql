@@ -310,6 +310,7 @@ BEGIN
             (NULL, 'status', 'active, pending_confirmation, superseded, archived, expired, retracted or undone.'),
             ('turns', 'status', 'How the turn ended: stored, nothing_stored, rejected or failed; or pending.'),
             (NULL, 'unresolved', 'Whether it contradicts another fact and no decision could be had: both are current.'),
+            (NULL, 'disputed', 'Whether what waits for a confirmation would end or deny it: it is current, and no rule to follow.'),
             (NULL, 'stale', 'Whether a target was no longer as the decision saw it.'),
             (NULL, 'event_time', 'The time that the fact names, where it names one.'),
             (NULL, 'valid_until', 'The end that was said with the fact.'),

@@ -23,7 +23,7 @@ from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedCo
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
 from mnemolog.streams.text.assertions import contrary, is_denial
 from mnemolog.streams.text.differences import compare_subjects, texts_equivalent
-from mnemolog.streams.text.readings import Reading, clauses_of, has_condition, read
+from mnemolog.streams.text.readings import Reading, has_condition, read
 from mnemolog.streams.text.tokens import DATES, UNITS, WORDS
 
 MAX_CANDIDATES: Final = 8
@@ -556,7 +556,7 @@ def _is_changed(text: str, value: frozenset[str], before: frozenset[str]) -> boo
     return any(
         (not WORDS["changes"].isdisjoint(map(str.casefold, clause.tokens)) and (value | before) & {*clause.stems})
         or (clause.ending and before & {*clause.stems})
-        for clause in clauses_of(text)
+        for clause in read(text).clauses
     )
 
 

@@ -12,8 +12,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final
 
-import sentencex  # type: ignore[import-untyped]  # ships no types
-
 from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import OmissionReason
 from mnemolog.streams.entities.names import is_first_name, name_key
@@ -91,6 +89,8 @@ def _pieces(content: str, speaker: str | None) -> Iterator[tuple[str, bool]]:
     A message that somebody else signed is shown as a whole. From the head of a mail, or words that announce a text
     ("her reply:"), all that follows is shown; of a chat the lines of others.
     """
+    import sentencex  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; of `offline`, and commands read slots
+
     names = ((speaker or "").casefold(), (speaker or "").partition(" ")[0].casefold())
     signed = _SHOWN["signed"].match(plain(content))
     is_of_others, is_code = bool(signed and signed["signer"].casefold() not in names), False

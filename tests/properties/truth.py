@@ -12,7 +12,7 @@ from typing import Final, Literal
 from tests.properties.sentences import Meaning
 from tests.properties.steps import START, Order, Said, Step, Topic, Turn
 
-HIGH_RISK: Final = ("identity", "health", "finance")
+HIGH_RISK: Final = {"identity", "health", "finance"}
 RESEND: Final = timedelta(minutes=10)
 """Equal words of one speaker within it are one statement that was sent twice."""
 Effect = Literal["now", "until", "never", "more"]
@@ -68,6 +68,8 @@ class Episode:
     told: list[Statement]
     details: set[str] = field(default_factory=set)
     ends: datetime | None = None
+    categories: frozenset[str] = frozenset()
+    """Those of its first statement, and of all that added something."""
 
     @property
     def topic(self) -> Topic:
@@ -146,7 +148,7 @@ class Truth:
     def take(self, step: Step) -> None:
         self.now = step.arrives
         self._order(step) if isinstance(step, Order) else self._turn(step)
-        is_deletion = isinstance(step, Order) and step.kind in ("delete", "delete_key")
+        is_deletion = isinstance(step, Order) and step.kind.startswith("delete")
         while gone := [one for one in self.held() if not self._is_about_something(one)]:
             # Nothing is left to be asked about; what a deletion leaves alone with its key is so.
             is_alone = is_deletion and len(gone) == 1 and gone[0].meaning.holds and not gone[0].meaning.details
@@ -222,7 +224,7 @@ class Truth:
     @staticmethod
     def _is_guarded_denial(new: Statement, known: Statement) -> bool:
         doubt = new.said.certainty != "explicit"
-        risky = known.meaning.slot.category in HIGH_RISK
+        risky = bool(known.said.categories & HIGH_RISK)
         denied = known.meaning.form == "denial" and known.certain
         return known.human or (risky and (doubt or denied)) or (doubt and known.certain)
 
@@ -241,7 +243,7 @@ class Truth:
         if how != "more" and any(one.at > new.at for one in known.told):
             return False  # it was said since: a late statement is history
         doubt = new.said.certainty != "explicit"
-        risky = known.meaning.slot.category in HIGH_RISK
+        risky = bool(known.categories & HIGH_RISK)
         denial = how == "never" and known.begins <= new.at
         ends = how != "more"
         return known.human or (risky and (doubt or (denial and known.certain))) or (ends and doubt and known.certain)
@@ -256,12 +258,19 @@ class Truth:
                 for one in self.open():
                     if order.topic is not None and one.topic[1] == order.topic[1]:
                         self._void(one, "deleted")
+            case "delete_category":
+                for one in self.open():
+                    if order.called in one.categories:  # what it had ended holds again, but not where that is meant too
+                        ended = [known for known in self.episodes() if known.topic[:2] == one.topic[:2] and known.ends]
+                        is_meant = all(order.called in known.categories for known in ended)
+                        self._void(one, "deleted" if is_meant else "void")
             case "correct" | "update":
                 assert known is not None
                 assert order.said is not None
                 human = order.kind == "correct"
                 begins = known.begins if human or known.begins > order.arrives else order.arrives
-                new = Statement(order.said, order.arrives, order.name, human=human or known.human, since=begins)
+                said = replace(order.said, also=known.categories)
+                new = Statement(said, order.arrives, order.name, human=human or known.human, since=begins)
                 if human or known.begins > order.arrives:
                     self._void(known)
                 new.instead_of = known.told[0].instead_of if human else known.topic
@@ -358,12 +367,15 @@ def _hold(new: Statement, episodes: list[Episode]) -> None:
             continue
         is_same = known.topic == meaning.topic and known.meaning.until == meaning.until
         if is_same and not known.is_over(max(new.at, new.begins)):
+            if not meaning.details <= known.details:
+                known.categories = (known.categories | new.said.categories) - {"other"} or known.categories
             known.told.append(new)
             known.details |= meaning.details
             known.begins = min(known.begins, new.begins)
             return
     later = [one.begins for one in episodes if are_rivals(one.meaning, meaning) and one.begins > new.begins]
-    episodes.append(Episode(meaning, new.begins, [new], set(meaning.details), min(later, default=None)))
+    end = min(later, default=None)
+    episodes.append(Episode(meaning, new.begins, [new], set(meaning.details), end, new.said.categories))
 
 
 def are_rivals(one: Meaning, other: Meaning) -> bool:
@@ -383,7 +395,7 @@ def effects(new: Statement, episodes: Sequence[Episode]) -> Iterator[tuple[Episo
             continue
         is_same, has_begun = known.topic == meaning.topic, known.begins <= new.at
         match meaning.form:
-            case _ if known.topic == new.instead_of:
+            case _ if known.topic == new.instead_of and known.begins <= new.begins:
                 yield known, "now"
             case "correction" if are_rivals(known.meaning, meaning):
                 yield known, "never"
