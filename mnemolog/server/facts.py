@@ -12,29 +12,10 @@ from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.diff import Diff
 from mnemolog.projections.queries.explain import Explanation, History
 from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
-<<<<<<< HEAD
-from mnemolog.projections.queries.results import Fact, FoundFact, Profile
+from mnemolog.projections.queries.results import Axis, Fact, FoundFact, Profile
 from mnemolog.server.bodies import ContextBody, SearchBody, Time
 from mnemolog.server.commands import FactId
 from mnemolog.server.gate import Access, Memory, Reader
-=======
-from mnemolog.projections.queries.results import Axis, Fact, FoundFact, Profile, Result
-from mnemolog.server.bodies import (
-    CommandBody,
-    ContextBody,
-    CorrectBody,
-    DeleteAllBody,
-    FeedbackBody,
-    PromoteBody,
-    ResolveBody,
-    SearchBody,
-    Time,
-    UndoBody,
-    UpdateBody,
-)
-from mnemolog.server.gate import Access, Ids, Memory, Reader
-from mnemolog.server.sending import ENDED, Order
->>>>>>> main
 
 MAX_PAGE: Final = 1000
 
