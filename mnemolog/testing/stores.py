@@ -370,12 +370,11 @@ class MemoryFacts(_InMemory, stores.FactStore):
         return asked[-1] if asked else ()
 
     async def unresolved_beside(self, fact_ids: Sequence[UUID]) -> tuple[UUID, ...]:
-        gone = [one for one in self._tables.known(fact_ids) if one.key is not None]
         found = {
             other.fact_id
-            for one in gone
-            for other in self._tables.in_scope(one.scope, "active")
-            if other.key == one.key and other.unresolved
+            for one in self._tables.known(fact_ids)
+            for other in self._of_key(one, "active")
+            if other.unresolved
         }
         return tuple(sorted(found.difference(fact_ids)))
 
