@@ -54,7 +54,7 @@ async def test_what_a_server_lacks_stands_in_the_status_the_timeout_and_the_heal
         await wait_until(is_over)
         # What a server refuses without a word is left out, which hinders no turn, and is shown.
         harness.server.habits.refused, harness.server.habits.silent = frozenset({"seed"}), True
-        assert (await memory.add("I live in Ulm.", user_id="mira", wait=True)).status == "no_facts"
+        assert (await memory.add("I live in Ulm.", user_id="mira", wait=True)).status == "nothing_stored"
 
         async def is_shown() -> bool:
             parts = await harness.rows("SELECT part FROM mnemolog_journal.worker_problems")
