@@ -9,10 +9,10 @@ from pydantic import BaseModel
 from mnemolog.client.search import SearchResult
 from mnemolog.projections.context import Context
 from mnemolog.projections.errors import QueryError
-from mnemolog.projections.queries.diff import Axis, Diff
+from mnemolog.projections.queries.diff import Diff
 from mnemolog.projections.queries.explain import Explanation, History
 from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
-from mnemolog.projections.queries.results import Fact, FoundFact, Profile, Result
+from mnemolog.projections.queries.results import Axis, Fact, FoundFact, Profile, Result
 from mnemolog.server.bodies import (
     CommandBody,
     ContextBody,

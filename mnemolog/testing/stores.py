@@ -369,6 +369,15 @@ class MemoryFacts(_InMemory, stores.FactStore):
         asked = [shown for row in self._tables.events_of(fact_id) if (shown := _put_beside(row, fact_id)) is not None]
         return asked[-1] if asked else ()
 
+    async def unresolved_beside(self, fact_ids: Sequence[UUID]) -> tuple[UUID, ...]:
+        found = {
+            other.fact_id
+            for one in self._tables.known(fact_ids)
+            for other in self._of_key(one, "active")
+            if other.unresolved
+        }
+        return tuple(sorted(found.difference(fact_ids)))
+
     async def scope_facts(
         self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> stored.ScopeFacts:

@@ -89,6 +89,10 @@ class EntityRelation:
         return f"EntityRelation({self.subject!r} {self.predicate} {self.object!r}, strength={self.strength:.2f}{state})"
 
 
+LISTED_RELATIONS: Final = 1000
+"""Relations of a scope that a list or a graph has at most, unless more are asked for: those that were stated last."""
+
+
 async def relations(
     conn: AsyncConnection[TupleRow],
     scope: ScopeFilter,

@@ -450,6 +450,16 @@ FROM (
 CROSS JOIN LATERAL jsonb_array_elements_text(latest.shown) WITH ORDINALITY AS shown (fact_id, place)
 ORDER BY shown.place;
 
+-- name: unresolved_beside
+-- The open unresolved facts that have the scope and the key of one of these facts, but for these.
+SELECT DISTINCT asked.fact_id
+FROM facts AS gone
+INNER JOIN facts AS asked ON {{same_scope asked gone}} AND asked.key = gone.key AND asked.unresolved
+WHERE gone.fact_id = ANY(%(fact_ids)s::uuid [])
+    AND asked.status = 'active'
+    AND asked.fact_id <> ALL(%(fact_ids)s)
+ORDER BY asked.fact_id;
+
 -- name: in_scope
 -- The active and pending facts of exactly one scope that a filter lets through, the oldest first, and how many there are.
 SELECT

@@ -361,6 +361,10 @@ class FactStore(Store):
         """The facts that an unresolved fact was put beside, the likeliest first."""
         return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
 
+    async def unresolved_beside(self, fact_ids: Sequence[UUID]) -> tuple[UUID, ...]:
+        """The open unresolved facts of the keys and scopes of these facts, without these."""
+        return tuple(row[0] for row in await self._rows("unresolved_beside", {"fact_ids": list(fact_ids)}))
+
     async def scope_facts(
         self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> stored.ScopeFacts:

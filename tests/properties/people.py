@@ -17,6 +17,8 @@ SHORT_FORMS: Final = {"Alex": ("Alexander", "Alexandra"), "Dan": ("Daniel",)}
 """Names that may be short for others."""
 ALIKE: Final = ({"Dan", "Daniel", "Daniela"}, {"Alexander", "Alexandra"})
 """Names of two people who may yet be one."""
+SEVERAL: Final = {"my colleague"}
+"""What several may be to the user: where no name is said, nobody known before is meant."""
 USER: Final = "user"
 
 
@@ -266,10 +268,10 @@ class People:
                 own = self.own[first.whose] if first.whose in self.renamed else first.text
         return own if any(f" {own} " in f" {name} " for name in shown) else [*shown, "unnamed person"][0]
 
-    def meant(self, words: str, others: frozenset[str] = frozenset()) -> str | None:
+    def meant(self, words: str, others: frozenset[str] = frozenset(), here: Collection[str] = ()) -> str | None:
         """Who of those that are known is meant; None where that is nobody, or in doubt.
 
-        `others` are further names of whom a promoted fact is about.
+        `others` are further names of whom a promoted fact is about, `here` those whom the same command brought.
         """
         tie, name = words_of(words)
         told = others | {name}
@@ -278,18 +280,22 @@ class People:
             return USER
         shown = self.shown_names()
         tied, nameless = holders_of(tie, shown), self.nameless(tie)
+        if tie in SEVERAL:
+            tied_alone, nameless_alone = ([one for one in each if one in here] for each in (tied, nameless))
+        else:
+            tied_alone, nameless_alone = tied, nameless
         called = list(dict.fromkeys(one for key in sorted(told) for one in holders_of(key, known)))
         if others and called:
             called = [one for one in called if not are_two(told, {each.key for each in known[one]})]
         plain = [one for one in called if not any(name.is_tie for name in shown[one])]
         if not name:
-            fitting = tied if len(tied) == 1 else nameless
+            fitting = tied_alone if len(tied_alone) == 1 else nameless_alone
         elif tie and called:
             fitting = [one for one in called if one in tied] or (plain if len(called) == 1 else [])
         elif called:
             fitting = called if len(called) == 1 else plain
         else:
-            fitting = nameless or self._short(told, tie)
+            fitting = nameless_alone if nameless else self._short(told, tie)
         return fitting[0] if len(fitting) == 1 else None
 
     def nameless(self, tie: str) -> list[str]:
@@ -330,12 +336,16 @@ class People:
 
     def twins_of(self, words: str, others: frozenset[str]) -> frozenset[str]:
         """Those whom the name of somebody new may mean."""
-        known, told = self.known(), {words_of(words)[1], *others} - {""}
+        known, (tie, name) = self.known(), words_of(words)
+        told = {name, *others} - {""}
+        if not told:
+            return frozenset(holders_of(tie, self.shown_names()))
         alike = {one for names in ALIKE if told & names for one in names}
-        for names in (told, alike.union(*map(forms_of, told))):
-            if found := {one for name in names for one in holders_of(name, known)}:
-                return frozenset(found)
-        return frozenset()
+        called, near = (
+            {one for name in names for one in holders_of(name, known)}
+            for names in (told, alike.union(*map(forms_of, told)))
+        )
+        return frozenset(called or self.nameless(tie) or near)
 
     def given_names(self, words: str, whose: str | None, *, is_promoted: bool) -> tuple[str, ...]:
         """The names that words give whom they mean: a name stays whose it is, unless it is of somebody new."""
@@ -466,10 +476,16 @@ def people_after(steps: Iterable[Step], *, of_run: bool = False) -> People:
     return People(run if of_run else told)
 
 
-def _said(turn: Turn, before: People, called: str = "", others: frozenset[str] = frozenset()) -> Told:
+def _said(
+    turn: Turn,
+    before: People,
+    called: str = "",
+    others: frozenset[str] = frozenset(),
+    here: Collection[str] = (),
+) -> Told:
     """What a turn tells of whom its words mean, or the words by which somebody is `called` elsewhere."""
     one, words = Told(turn), turn.said[0].subject or ""
-    meant = before.meant(called or words, others)
+    meant = before.meant(called or words, others, here)
     one.whose = before.bearer(words, meant) if meant else turn.name
     one.twins = frozenset() if meant else before.twins_of(called or words, others)
     one.gives = () if meant == USER else before.given_names(words, meant, is_promoted=bool(called))
@@ -489,7 +505,7 @@ def _promote(run: People, told: list[Told], order: Order) -> None:
             parts = (next((name.key for name in names if name.is_tie == is_tie), "") for is_tie in (True, False))
             turn = replace(one.step, in_run=False, arrives=order.arrives)
             others = frozenset(name.key for name in names if not name.is_tie)
-            said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, others)
+            said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, others, brought)
             if {*(said.proposed or ())} & brought:
                 said.proposed = None  # nobody is asked about two that one command brings
             told.append(said)

@@ -67,7 +67,7 @@ async def test_a_dialogue_becomes_facts_that_can_be_rebuilt(settings: StreamsSet
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool, pool.connection() as conn:
         report = await audit(conn, now=datetime.now(UTC))
     assert report.ok, report
-    log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
+    log = KafkaLogReader(settings.kafka_address, prefix=settings.topic_prefix)
     rebuilt = await rebuild(database, log, verify_only=True)
     await log.close()
     assert rebuilt.equal, rebuilt

@@ -127,7 +127,7 @@ class Application:
 
 @pytest_asyncio.fixture
 async def application(settings: StreamsSettings, tmp_path: Path) -> Application:
-    await ensure_topics(settings.kafka or "", partitions=settings.partitions, prefix=settings.topic_prefix)
+    await ensure_topics(settings.kafka_address, partitions=settings.partitions, prefix=settings.topic_prefix)
     return Application(tmp_path, settings)
 
 
