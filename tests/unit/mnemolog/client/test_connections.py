@@ -127,7 +127,7 @@ async def test_a_broker_that_says_nothing_is_not_waited_for_long() -> None:
 
 async def test_what_the_broker_has_and_the_tables_not_yet_is_pending() -> None:
     class Late(OfflineClient):
-        async def _query(self, query: Any, *_: Any, **__: Any) -> Any:  # type: ignore[override] # of the tables alone
+        async def _query(self, query: Any, *_: Any, **__: Any) -> Any:
             if query is worker_problems:
                 return []
             raise UnknownTurnError("default", "c1")
