@@ -36,9 +36,10 @@ THEMES: Final[tuple[tuple[Kind | None, ...], ...]] = (
 RUN: Final = "run"
 TWINS: Final = (None, None, RUN, "promote", None)
 """What happens where two have one name, and a promotion brings a third one of whom nothing else is said."""
+UNDONE_SPLIT: Final[tuple[Kind | None, ...]] = (None, None, "split", "merge", "undo", None)
 SCENES: Final[tuple[tuple[Kind | Literal["run"] | None, ...], ...]] = (
     (None, None, None, "reject", "undo", None, None),
-    *[(None, None, "split", "merge", "undo", None)] * 3,  # often not possible
+    *[UNDONE_SPLIT] * 3,  # often not possible
     (None, None, "merge", "forget", None, None),
     (None, None, "forget", "undo", "merge", "undo", None, None),
     (RUN, RUN, "promote", None, None, "merge"),
