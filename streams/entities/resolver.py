@@ -140,8 +140,9 @@ class EntityRegistry:
         return [entity for entity in self if key in names_of(entity)]
 
     def has_twin(self, entity: KnownEntity) -> bool:
-        """Whether an entity may be the same as another one that is known."""
-        return bool(entity.possible_twins) or any(entity.entity_id in one.possible_twins for one in self)
+        """Whether an entity may be the same as another one that is known, and that has a name if it came later."""
+        named = (one for one in self if names_of(one))
+        return bool(entity.possible_twins) or any(entity.entity_id in one.possible_twins for one in named)
 
     def shown_of_name(self, key: str) -> list[KnownEntity]:
         """The entities with this proper name, where readers see the name."""
