@@ -20,13 +20,13 @@ from mnemolog.schemas.base import (
     Versioned,
 )
 from mnemolog.schemas.entities import MAX_MERGED, MAX_MOVED, EntityName, EntityType
-from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import (
     DEFAULT_IMPORTANCE,
     MAX_MORE_CATEGORIES,
     ActionHint,
     Authority,
     Certainty,
+    ConflictAction,
     MoreCategories,
     Slot,
 )

@@ -67,6 +67,7 @@ IMPORTANCE_OF_CATEGORY: dict[ImportanceCategory, float] = {
 DEFAULT_IMPORTANCE = 0.5
 
 ActionHint = Literal["new", "update", "retract"]
+ConflictAction = Literal["keep_both", "keep_old", "replace", "contradict"]
 CATEGORIES = (
     "identity",
     "hard_preference",

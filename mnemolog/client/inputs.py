@@ -36,12 +36,11 @@ _NAMES: Final = {"str": "text", "NoneType": "None", "bool": "True or False", "di
 
 def argument_hints(method: Callable[..., object]) -> dict[str, Any]:
     """The annotations of a method's arguments, those of its bundle (`**scope: Unpack[ScopeArgs]`) among them."""
-    hints = get_type_hints(method)
-    del hints["return"]
-    for parameter in inspect.signature(method).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            (bundle,) = get_args(hints.pop(parameter.name))
-            hints |= get_type_hints(bundle)
+    hints: dict[str, Any] = {}
+    _, *parameters = inspect.signature(method).parameters.values()  # `self` is none
+    for one in parameters:
+        bundled = one.kind is one.VAR_KEYWORD
+        hints |= get_type_hints(*get_args(one.annotation)) if bundled else {one.name: one.annotation}
     return hints
 
 

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.errors import MnemologError
-from mnemolog.server import entities, facts, mem0, operations, page, turns
+from mnemolog.server import commands, entities, facts, mem0, operations, page, turns
 from mnemolog.server.frame import RequestFrame
 from mnemolog.server.gate import Gate
 from mnemolog.server.problems import MEDIA_TYPE, Problem, problem, problem_of
@@ -65,7 +65,7 @@ def build_app(client: AsyncMemoryClient, gate: Gate, *, max_body: int, page_comm
     app = FastAPI(title="Mnemolog", version=version("mnemolog"), docs_url=None, redoc_url=None, openapi_url=None)
     app.state.client, app.state.gate, app.state.draining = client, gate, asyncio.Event()
     app.include_router(health)
-    for one in (turns, facts, entities, operations, mem0):
+    for one in (turns, facts, entities, commands, operations, mem0):
         app.include_router(one.router, responses=FAULTS)
     app.include_router(page.router)
     app.state.page_commands = page_commands

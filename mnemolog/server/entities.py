@@ -1,20 +1,18 @@
-"""Routes about the people, places and things that facts name."""
+"""Routes about the people, places and things that facts name; they read."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
 from mnemolog.client.entities import MomentArgs
 from mnemolog.projections.queries.entities import Entity, EntityDetails, EntityRelation
 from mnemolog.projections.queries.entity_graph import Neighbour
-from mnemolog.projections.queries.results import Result
-from mnemolog.server.bodies import AliasBody, CommandBody, ForgetBody, MergeBody, RenameBody, SplitBody, Time
+from mnemolog.server.bodies import Time
+from mnemolog.server.commands import Name
 from mnemolog.server.facts import PageSize
 from mnemolog.server.gate import Memory
-from mnemolog.server.sending import ENDED, Order
 
-Name = Annotated[str, Path(description='a name, what it is to somebody ("my wife"), or the beginning of its id')]
 router = APIRouter(prefix="/v1/entities", tags=["entities"])
 
 
@@ -64,39 +62,3 @@ async def neighbours(
 ) -> list[Neighbour]:
     """The entities that are related to one, each once with the path to it."""
     return await memory.entities.neighbours(name, hops=hops, **moment)
-
-
-@router.post("/{name}/rename", status_code=202, responses=ENDED)
-async def rename(order: Order, name: Name, body: RenameBody) -> Result:
-    """Give an entity another own name; the former one stays one of its names."""
-    return await order.send(body.ids, lambda memory: memory.entities.rename(name, **body.arguments))
-
-
-@router.post("/{name}/alias", status_code=202, responses=ENDED)
-async def alias(order: Order, name: Name, body: AliasBody) -> Result:
-    """Give an entity one more name."""
-    return await order.send(body.ids, lambda memory: memory.entities.alias(name, **body.arguments))
-
-
-@router.post("/{name}/merge", status_code=202, responses=ENDED)
-async def merge(order: Order, name: Name, body: MergeBody) -> Result:
-    """Say that an entity is the same as another one."""
-    return await order.send(body.ids, lambda memory: memory.entities.merge(name, **body.arguments))
-
-
-@router.post("/{name}/split", status_code=202, responses=ENDED)
-async def split(order: Order, name: Name, body: SplitBody) -> Result:
-    """Say that an entity is two: a new one gets some of the facts and names."""
-    return await order.send(body.ids, lambda memory: memory.entities.split(name, **body.arguments))
-
-
-@router.post("/{name}/forget", status_code=202, responses=ENDED)
-async def forget(order: Order, name: Name, body: ForgetBody) -> Result:
-    """Forget an entity: it has no names, and no fact names it."""
-    return await order.send(body.ids, lambda memory: memory.entities.forget(name, **body.arguments))
-
-
-@router.post("/{name}/summarise", status_code=202, responses=ENDED)
-async def summarise(order: Order, name: Name, body: CommandBody) -> Result:
-    """Have a model write a summary of an entity, where a policy allows that."""
-    return await order.send(body.ids, lambda memory: memory.entities.summarise(name, **body.arguments))

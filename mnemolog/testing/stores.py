@@ -370,14 +370,11 @@ class MemoryFacts(_InMemory, stores.FactStore):
         return asked[-1] if asked else ()
 
     async def unresolved_beside(self, fact_ids: Sequence[UUID]) -> tuple[UUID, ...]:
-        tables = self._tables
-        gone = [tables.facts[fact_id] for fact_id in fact_ids]
         found = {
-            other.fact.fact_id
-            for one in gone
-            for other in tables.in_scope(scope_columns(one.commit.scope), "active")
-            if one.fact.key is not None and other.fact.key == one.fact.key
-            if tables.state_of(other.fact.fact_id).unresolved
+            other.fact_id
+            for one in self._tables.known(fact_ids)
+            for other in self._of_key(one, "active")
+            if other.unresolved
         }
         return tuple(sorted(found.difference(fact_ids)))
 

@@ -6,9 +6,8 @@ from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
 from mnemolog.projections.queries.trace import Trace
-from mnemolog.schemas.base import SourceKind
+from mnemolog.schemas.base import Outcome, SourceKind
 from mnemolog.schemas.costs import NO_COST, Cost
-from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.facts import ActionHint, FactStatus
 from mnemolog.schemas.filters import DayOfWeek
 from mnemolog.schemas.policy import LimitHit
@@ -18,6 +17,8 @@ _SAYS_NOTHING: Final = (None, False, (), "")
 _OTHER_NAMES: Final = ("id", "memory", "categories", "created_at", "updated_at", "structured_attributes")
 _SATURDAY: Final = 6
 Status = Literal["pending"] | Outcome
+Axis = Literal["believed", "true"]
+"""What a time is about: when something was decided, or when it was so."""
 SUCCESSFUL: Final = ("stored", "nothing_stored", "done")
 """How a turn or a command ends that did what it should."""
 
@@ -58,7 +59,7 @@ class Fact:
     `true_from`/`true_to` say when it was true, `believed_from`/`believed_to` when it was believed: a pending fact has
     no `believed_from`. `recorded_at` is when it was added, `state_since` since when it has its present state.
     `begins_later` says that it is known and not yet so: `true_from` is after the time that was asked about. `disputed`
-    says that an overwrite waits for a confirmation which would end or deny it.
+    says that an overwrite waits for a confirmation which would end or deny it; answers about the past do not tell it.
     `action_hint` is what its statement does: `new`, `update`, or `retract`, which only ends or denies something and is
     no value of its key.
     """

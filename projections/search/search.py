@@ -86,8 +86,8 @@ class Weights(Record):
 
 DEFAULT_WEIGHTS: Final[Mapping[Fusion, Weights]] = MappingProxyType(
     {
-        "rrf": Weights(vector=1.0, text=1.0, names=0.2, recency=0.0, times=0.2, neighbours=0.3),
-        "weighted": Weights(vector=0.45, text=0.45, names=0.2, recency=0.1, times=0.1, neighbours=0.6),
+        "rrf": Weights.model_construct(vector=1.0, text=1.0, names=0.2, recency=0.0, times=0.2, neighbours=0.3),
+        "weighted": Weights.model_construct(vector=0.45, text=0.45, names=0.2, recency=0.1, times=0.1, neighbours=0.6),
     }
 )
 """Measured on real dialogues (docs/decisions, record 12)."""
@@ -403,7 +403,7 @@ CANDIDATES_PER_HIT: Final = 8
 MIN_CANDIDATES: Final = 400
 """The fewest facts that each signal of an index gives."""
 MAX_SCOPES: Final = 20
-DEFAULT_OPTIONS: Final = SearchOptions()
+DEFAULT_OPTIONS: Final = SearchOptions.model_construct()  # see `EVERYTHING`
 
 
 async def search(

@@ -97,7 +97,7 @@ class CallFailure:
     about a greeting, so that no word of a user is in `detail`.
     """
 
-    kind: Literal["unavailable", "refused"]
+    kind: Literal["unavailable", "refused"] = "unavailable"
     code: str
     detail: str = ""
     retry_after: float | None = None

@@ -129,6 +129,7 @@ _MEASURES: Final = frozenset(map(stem_of, {*WORDS["habits"], *UNITS, *DATES}))
 _ENDS: Final = CLAUSE_ENDS | CONJUNCTIONS | WORDS["alternatives"]
 _STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["third_person"]
 _SKIPPED: Final = WORDS["openings"] | {","}
+_BEFORE_SOMEBODY: Final = WORDS["my"] | WORDS["articles"] | WORDS["quantifiers"]
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
 _QUESTION_MARKS: Final = frozenset("?\uff1f؟")
 CHECKED: Final = ("key", "value", "subject", "event_time", "valid_until", "certainty")
@@ -180,7 +181,7 @@ class Clause(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A text of a fact, the beginnings of what it tells but for names of speakers, and whether it is of the user."""
+    """A text of a fact, what it tells but for names of speakers, in stems and their beginnings, and if of the user."""
 
     own: Reading
     words: frozenset[str]
@@ -206,20 +207,16 @@ class Source:
         self.near = read(f"{self.sentence}\n{self.asked}") if self.asked else self.reading
 
     @cached_property
-    def _known(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The tokens, and the numbers, dates and units, of all that is known here."""
-        turn = self.turn.known
-        return turn.lower_set | self.question.lower_set, turn.details | self.question.details
-
-    @cached_property
     def clauses(self) -> tuple[Clause, ...]:
         return tuple(_clauses(self.reading, self.turn.speaker_tokens))
 
+    def _days_in(self, text: str) -> tuple[tuple[date, date], ...]:
+        """The days that a text names, in both directions of time."""
+        return tuple((when.first, when.last) for when in possible_times(text[:MAX_CHARACTERS], self.turn.at))
+
     @cached_property
     def _days(self) -> tuple[tuple[date, date], ...]:
-        """The days that the sentence and its question name, in both directions of time."""
-        texts = (one[:MAX_CHARACTERS] for one in (self.sentence, self.asked) if one)
-        return tuple((when.first, when.last) for one in texts for when in possible_times(one, self.turn.at))
+        return self._days_in(self.sentence) + (self._days_in(self.asked) if self.asked else ())
 
     def faults(
         self,
@@ -235,17 +232,14 @@ class Source:
 
         A text in the very words of its sentence says nothing contrary; it may only ask or suppose.
         """
-        # Of a line of a transcript a name with digits in it states no number.
         said = next((text.removeprefix(line) for line in self.turn.lines if text.startswith(line)), text)
         told = self._told(said, subject or "")
         is_as_said = comparable_text(_NOTED_DATE.sub("", said)) == comparable_text(self.sentence)
         checks = [self._unsaid_names("subject", read(subject or "")), self._quoted(told, subject or "")]
-        if not is_as_said:
-            checks.append(self._unsaid(told.own))
+        checks += [] if is_as_said else [self._unsaid(told.own)]
         if self.answer:
             checks.append(self._misread_answer(told.own))
-        elif not (PATTERNS["wish"].search(" ".join(self.reading.lower)) and self.reading.denies):
-            # "I wish I did not work on Sundays" is no supposition
+        elif not self.is_wish:
             checks.append(self._turned(told, certainty, is_as_said=is_as_said))
         yield from (FieldFault("text", check, what) for found in checks for check, what in found)
         for field, words in slot.items():
@@ -261,23 +255,23 @@ class Source:
                     yield FieldFault(field, "time", "nobody named this time")
 
     def _told(self, text: str, subject: str) -> Told:
-        own, speakers = read(text), self.turn.speaker_tokens
-        words = (frozenset(own.stems) - _MEASURES if own.is_spaced else own.signs) - self.turn.speaker_words
-        words = frozenset(one for one in words if not one.startswith(self.turn.speaker_starts))
+        own, turn = read(text), self.turn
+        words = frozenset(own.stems) - _MEASURES if own.is_spaced else own.signs
+        words = frozenset(one for one in words - turn.speaker_words if not one.startswith(turn.speaker_starts))
         if own.is_spaced:
-            named = next((at for at, word in enumerate(own.lower) if word not in speakers), len(own.lower))
-            begins = not self.turn.names_of_speakers.isdisjoint(own.lower[:named])
-            is_users = begins and own.lower[named : named + 1] != ("s",)
-            is_about_user = is_user_word(subject) or normalise(subject) in self.turn.speaker_keys
-            is_users |= is_about_user and speakers.isdisjoint(own.lower)
+            named = next((at for at, word in enumerate(own.lower) if word not in turn.speaker_tokens), len(own.lower))
+            begins = not turn.speaker_names.isdisjoint(own.lower[:named]) and own.lower[named : named + 1] != ("s",)
+            is_subject = is_user_word(subject) or normalise(subject) in turn.speaker_keys
+            is_users = begins or (is_subject and turn.speaker_tokens.isdisjoint(own.lower))
         else:
-            name = next((one for one in self.turn.speakers if text.startswith(one)), None)
-            is_users = name is not None and text[len(name) :].strip()[:1] not in ("の", "的", "")
+            rests = (text.removeprefix(one).strip() for one in turn.speakers if text.startswith(one))
+            is_users = next(rests, "的")[:1] not in ("の", "的")
         return Told(own, words, starts_of(words), is_users)
 
     def _unsaid_names(self, check: str, own: Reading) -> Iterator[tuple[str, str]]:
         if own.names or not own.is_spaced:
-            for name in strange_names(own, self._known[0], self.turn.signs.union(self.asked), is_first_name):
+            known = self.turn.known.lower_set.union(self.question.lower)
+            for name in strange_names(own, known, self.turn.signs.union(self.asked), is_first_name):
                 yield check, f"it says {name}, which no message says"
 
     def _quoted(self, told: Told, subject: str) -> Iterator[tuple[str, str]]:
@@ -299,8 +293,8 @@ class Source:
             yield "translation", "it is in another language than its excerpt"
             return
         told = own.words - turn.speaker_words
-        is_unsaid = told.isdisjoint(self.near.words) and told.isdisjoint(turn.stated)
-        if is_unsaid and not (self.answer or told.isdisjoint(turn.unstated)):
+        is_strange = not self.answer and told.isdisjoint(self.near.words)
+        if is_strange and not told & turn.words_of(asked=False) and told & turn.words_of(asked=True):
             yield "words", "only a question or the assistant says this"
         yield from self._unsaid_names("name", own)
         causes = PATTERNS["cause"].split(" ".join(own.lower))[1:]
@@ -317,39 +311,34 @@ class Source:
             yield from ((check, f"it says {one}, which no message says") for one in found)
 
     def _unsaid_numbers(self, own: Reading) -> Iterator[str]:
-        """The numbers and dates that nobody said: the things of a list may be counted, years reckoned."""
-        times = find_times(own.text[:MAX_CHARACTERS], self.turn.at)
-        rest = own.text
-        for when in reversed(times):
-            rest = f"{rest[: when.span[0]]} {rest[when.span[1] :]}"
-            if not self._has_time(when.first, when.last):
-                yield f"{when.first:%Y-%m-%d}"
-        left = read(rest)
-        named = {DATES.get(token.casefold(), "") for token in left.tokens if token[0].isupper()}
-        strange = sorted((left.claimed | named) - self._known[1])
-        if not strange:
-            return
-        counts = [one for one in self.near.details if one[0].isdigit()]
+        """The numbers and dates that nobody said: the things of a list may be counted, years and clocks reckoned."""
+        times, rest = find_times(own.text[:MAX_CHARACTERS], self.turn.at), own
+        if times:
+            words = own.text
+            for when in reversed(times):
+                words = f"{words[: when.span[0]]} {words[when.span[1] :]}"
+            rest = read(words)
+        yield from (f"{when.first:%Y-%m-%d}" for when in times if not self._has_time(when.first, when.last))
+        named = {DATES.get(token.casefold(), "") for token in rest.tokens if token[0].isupper()} - {""}
+        strange = rest.claimed | named
+        strange = strange and strange - self.turn.known.details - self.question.details
+        counts = [one for one in self.near.details if one[0].isdigit()] if strange else []
         largest = _LARGEST_COUNT if is_english(self.sentence) is None else len(self.reading.clauses)
-        for number in strange:
+        for number in sorted(strange):
             if number.startswith(("month ", "weekday ")):
-                days = possible_times(own.text[:MAX_CHARACTERS], self.turn.at)
-                if not any(self._has_time(when.first, when.last) for when in days):
-                    yield number
-            if not number.lstrip("-")[:1].isdigit():
-                continue
-            is_counted = number == "1" or (not counts and number.isdigit() and int(number) <= largest)
-            is_reckoned = any(self._is_since(*pair) for one in counts for pair in ((number, one), (one, number)))
-            is_written_otherwise = len(number) >= _LONG and number in self.turn.digits  # "5550100" for "555-0100"
-            is_clock = ":" in number and bool(counts)
-            is_converted = any(number == converted for _, converted in self._converted(own))
-            if not (is_counted or is_reckoned or is_written_otherwise or is_clock or is_converted):
+                is_said = any(self._has_time(*days) for days in self._days_in(own.text))
+            else:
+                is_said = (
+                    not number.lstrip("-")[:1].isdigit()
+                    or number == "1"
+                    or (not counts and number.isdigit() and int(number) <= largest)
+                    or any(_is_since(self.turn.at, *pair) for one in counts for pair in ((number, one), (one, number)))
+                    or (len(number) >= _LONG and number in self.turn.digits)  # "5550100" for "555-0100"
+                    or (":" in number and bool(counts))
+                    or any(number == converted for _, converted in self._converted(own))
+                )
+            if not is_said:
                 yield number
-
-    def _is_since(self, year: str, count: str) -> bool:
-        """Whether a year is so many years before or after the turn."""
-        is_year = _YEAR.fullmatch(year) is not None and count.isdigit()
-        return is_year and abs(abs(self.turn.at.year - int(year)) - int(count)) <= 1
 
     def _other_units(self, own: Reading) -> Iterator[str]:
         """The units that nobody said where one that was said is lost: "kilometres" of "20 minutes"."""
@@ -366,43 +355,45 @@ class Source:
 
     def _has_time(self, first: date, last: date) -> bool:
         """Whether these days have that of the turn, or one of the sentence, or a time is told that cannot be read."""
-        if first <= self.turn.at.date() <= last:
-            return True
-        if self._days:
+        if self._days and not first <= self.turn.at.date() <= last:
             return any(begin <= last and first <= end for begin, end in self._days)
-        return tells_time(self.turn.texts) or tells_time(self.question)
+        return first <= self.turn.at.date() <= last or tells_time(self.turn.texts) or tells_time(self.question)
 
     def _turned(self, told: Told, certainty: str | None, *, is_as_said: bool) -> Iterator[tuple[str, str]]:
-        """What turns the sense of the clauses with most words of a text.
-
-        They are about somebody else, deny it, ended it, or suppose it.
-        """
-        own, said = told.own, [(one.in_list(told.starts), one) for one in self.clauses]
-        heads = {start_of(word) for _, one in said for word in one.others}
-        others = starts_of(heads)
+        """What turns the sense of the clauses with most words of a text: of somebody else, denied, over or supposed."""
+        own, said = told.own, [one.in_list(told.starts) for one in self.clauses]
         asked = () if self.reading.is_negative else self.question.clauses
-        shared = [(len(one.starts & told.starts), one) for one in (*(one for one, _ in said), *asked)]
+        shared = [(len(one.starts & told.starts), one) for one in (*said, *asked)]
         most = max((words for words, _ in shared), default=0)
         nearest = [one for words, one in shared if words == most]
         if not is_as_said:
-            yield from self._of_another(
-                told, [(len(one.starts & told.starts - others), clause) for one, clause in said]
-            )
-            if self._is_elliptic(own):
-                return
-            if self._left or own.is_negative or any(one.is_negative for _, one in shared):
+            yield from self._of_another(told)
+            is_negative = self._left or own.is_negative or any(one.is_negative for _, one in shared)
+            if is_negative and not self._is_elliptic(own):
                 yield from self._opposed(told, shared, nearest, most)
-        stated = PATTERNS["asking"].sub(" ", " ".join(self.reading.lower))
-        if _QUESTION.search(self.sentence) and not _speaks_of_user(read(stated)):
+        if self.is_question:
             yield "question", "its excerpt only asks"
         # Own words: whoever asks may suppose what they like.
         near = next((one for one in nearest if one not in asked), None if most else own)
-        if certainty in ("weak", "speculation") or near is None:
-            return
-        attempt = PATTERNS["attempt"].search(" ".join(near.lower))
-        is_attempt = attempt is not None and not any(word.startswith(attempt[0][:4]) for word in own.lower)
-        if (is_attempt or is_supposed(near, self.reading)) and not has_condition(own.text):
-            yield "hypothetical", "it states as a fact what was only supposed"
+        if near is not None and certainty not in ("weak", "speculation"):
+            if near in said[1:] and any("zu" in word for word in near.lower):  # "versucht, damit aufzuhören"
+                near = Reading("", (*said[said.index(near) - 1].tokens, *near.tokens))
+            attempt = PATTERNS["attempt"].search(" ".join(near.lower))
+            is_attempt = attempt is not None and not any(word.startswith(attempt[0][:_LONG]) for word in own.lower)
+            if (is_attempt or is_supposed(near, self.reading)) and not has_condition(own.text):
+                yield "hypothetical", "it states as a fact what was only supposed"
+
+    @cached_property
+    def is_wish(self) -> bool:
+        """Whether a sentence tells by a wish what is so: "I wish I did not work on Sundays"."""
+        return self.reading.denies and PATTERNS["wish"].search(" ".join(self.reading.lower)) is not None
+
+    @cached_property
+    def is_question(self) -> bool:
+        """Whether a sentence asks, and tells nothing of its speaker beside: "Should I get a cat?"."""
+        if _QUESTION.search(self.sentence) is None:
+            return False
+        return not _speaks_of_user(read(PATTERNS["asking"].sub(" ", " ".join(self.reading.lower))))
 
     @cached_property
     def _left(self) -> frozenset[str]:
@@ -425,25 +416,24 @@ class Source:
             if is_left or (most and all(_is_over(one, told) for one in nearest)):
                 yield "over", "it says of today what is over"
 
-    def _of_another(self, told: Told, shared: Sequence[tuple[int, Clause]]) -> Iterator[tuple[str, str]]:
+    def _of_another(self, told: Told) -> Iterator[tuple[str, str]]:
         """Whether a text says of one what its clauses say of another, or turns around who does what to whom."""
-        own, most = told.own, max((words for words, _ in shared), default=0)
+        own, strange = told.own, told.starts - self.near.starts
+        theirs = told.starts - starts_of(word for one in self.clauses for word in one.others)
+        shared = [(len(one.said.starts & theirs), one) for one in self.clauses]
+        most = max((words for words, _ in shared), default=0)
         nearest = [one for words, one in shared if words == most]
-        strange = told.starts - self.near.starts
-        for one in nearest:
-            if not strange and self._is_turned_around(one.said, own):
-                yield "swapped", "it turns around who does what to whom"
-                return
-        if not all(one.others for one in nearest):
+        others = frozenset().union(*(one.others for one in nearest))
+        if not strange and any(self._is_turned_around(one.said, own) for one in nearest):
+            yield "swapped", "it turns around who does what to whom"
+        elif not all(one.others for one in nearest) or any(_mentions(own, one.others) for one in nearest):
             return
-        if any(_mentions(own, _without_names(one.others) if told.is_users else one.others) for one in nearest):
-            return
-        is_sure = any(_is_somebody(one) for one in nearest)
-        if told.is_users:
-            if len(strange) <= is_sure and not self._is_elliptic(own):
-                yield "subject", f"its excerpt is about somebody else ({', '.join(sorted(nearest[0].others))})"
-        elif any(_mentions(own, one.others) for _, one in shared if one not in nearest) and all(
-            WORDS["third_person"].isdisjoint(one.others) for one in nearest
+        elif told.is_users:
+            is_tie = not others.isdisjoint(WORDS["other_ties"]) or any(ties_in(self.sentence))
+            if len(strange) <= is_tie and not self._is_elliptic(own):
+                yield "subject", f"its excerpt is about somebody else ({', '.join(sorted(others))})"
+        elif others.isdisjoint(WORDS["third_person"]) and any(
+            _mentions(own, one.others) for _, one in shared if one not in nearest
         ):
             yield "swapped", "it says of one what its excerpt says of another"
 
@@ -456,14 +446,15 @@ class Source:
 
     def _is_turned_around(self, clause: Reading, own: Reading) -> bool:
         """Whether user and somebody else stand in another order in a text than in its clause ("Nina lent me ...")."""
-        people = clause.names - self.turn.names_of_speakers
+        people = clause.names - self.turn.speaker_names
         people |= {word for before, word in pairwise(clause.lower) if before in WORDS["my"] and is_content(word)}
-        said, told = _place(clause.lower, WORDS["first_person"]), _place(own.lower, self.turn.names_of_speakers)
+        said, told = _place(clause.lower, WORDS["first_person"]), _place(own.lower, self.turn.speaker_names)
         for name in people if min(said, told) >= 0 else ():
             said_of, told_of = _place(clause.lower, {name}), _place(own.lower, {name})
             if min(said_of, told_of) >= 0 and (said < said_of) != (told < told_of):
                 places = (clause, said_of), (clause, max(said, said_of)), (own, max(told, told_of))
-                return not any(_is_behind_preposition(text.lower, place) for text, place in places)
+                before = {word for text, place in places for word in text.lower[max(0, place - 2) : place]}
+                return before.isdisjoint(WORDS["prepositions"])
         return False
 
     def _misread_answer(self, own: Reading) -> Iterator[tuple[str, str]]:
@@ -481,14 +472,15 @@ class Source:
             yield "answer", "it denies what the answer affirms, or affirms what that denies"
 
 
+def _is_since(at: datetime, year: str, count: str) -> bool:
+    """Whether a year is so many years before or after a time."""
+    return bool(_YEAR.fullmatch(year)) and count.isdigit() and abs(abs(at.year - int(year)) - int(count)) <= 1
+
+
 def _place(words: Sequence[str], wanted: Collection[str]) -> int:
     """Where a word stands that is not in the genitive ("Rita's"); -1 for nowhere."""
     places = (at for at, word in enumerate(words) if word in wanted and words[at + 1 : at + 2] != ("s",))
     return next(places, -1)
-
-
-def _is_behind_preposition(words: Sequence[str], place: int) -> bool:
-    return not WORDS["prepositions"].isdisjoint(words[max(0, place - 2) : place])
 
 
 def _is_within(words: str, text: str) -> bool:
@@ -546,15 +538,12 @@ def _others(clause: Reading, speakers: Collection[str]) -> frozenset[str]:
     is_owner = int(is_person and lower[at + 1 : at + 2] == ("s",))
     if is_person and not is_owner:
         return frozenset(first)
-    if is_owner or not (WORDS["my"] | WORDS["articles"]).isdisjoint(first):
+    if is_owner or not _BEFORE_SOMEBODY.isdisjoint(first):
         behind = range(at + 1 + is_owner, len(lower))
         place = next((one for one in behind if is_content(lower[one]) and not is_number(lower[one])), None)
         if place is None or (lower[place] in WORDS["attributes"] and first[0] in WORDS["my"]):
             return frozenset()
-        names = [lower[place]]
-        if clause.tokens[place + 1 : place + 2] and clause.tokens[place + 1][0].isupper():
-            names.append(lower[place + 1])
-        return frozenset(names)
+        return frozenset({lower[place]})
     if not WORDS["other_ties"].isdisjoint(first):
         return frozenset(first)
     if (generic := WORDS["people"].intersection(lower)) and (generic != {"he"} or is_english(clause.text) is not False):
@@ -571,23 +560,12 @@ def _others_by_signs(clause: str) -> frozenset[str]:
     return frozenset({found[1]}) if found else frozenset()
 
 
-def _without_names(others: Collection[str]) -> Collection[str]:
-    return [word for word in others if not is_first_name(word)] or others
-
-
 def _mentions(own: Reading, others: Collection[str]) -> bool:
     """Whether a text has one of some words, in a form of it; of signs one."""
     if not own.is_spaced:
         return any(not own.signs.isdisjoint(word) for word in others)
     starts = {start_of(word) for word in own.lower}
     return any(start_of(word) in starts for word in others)
-
-
-def _is_somebody(clause: Clause) -> bool:
-    """Whether a clause is surely about a person: a tie, a first name, "she"."""
-    surely = WORDS["third_person"] | WORDS["other_ties"]
-    is_named = any(word in surely or is_first_name(word) for word in clause.others)
-    return is_named or not clause.said.is_spaced or any(ties_in(clause.said.text))
 
 
 def _speaks_of_user(text: Reading) -> bool:
@@ -695,9 +673,19 @@ class Evidence:
         self.said = tuple(EvidenceMessage(message, asked) for message, asked in found)
         named = (turn.speaker, turn.scope.user_id, *(one.name for one in turn.messages), "the user")
         self.speakers = tuple(dict.fromkeys(filter(None, named)))
+        # Of a line of a transcript a name with digits in it states no number.
         self.lines = tuple(f"{' '.join(name.split())}: " for name in self.speakers)
         self.speaker_keys = frozenset(map(normalise, self.speakers))
-        self._sources: dict[tuple[int, str], Source] = {}
+        earlier = (one for one in background.messages if one.role != "assistant")
+        self.names = (  # which may say who "he" is
+            *turn.recalled,
+            *(text for one in earlier for text in (one.content, one.name or "")),
+            *background.names,
+            *(name for entity in background.entities for name in (entity.name, *entity.names)),
+        )
+        self.texts = Reading("\n".join(one.message.content for one in self.said))
+        self.known = Reading("\n".join((self.texts.text, *self.speakers, *self.names)))
+        self._sources: dict[tuple[str, str], Source] = {}
 
     @cached_property
     def speaker_words(self) -> frozenset[str]:
@@ -708,35 +696,13 @@ class Evidence:
         return tuple(word for word in self.speaker_words if len(word) > 1)
 
     @cached_property
-    def names_of_speakers(self) -> frozenset[str]:
-        return frozenset(word for name in self.speakers for word in read(name).lower if word != "the") | {"user"}
+    def speaker_names(self) -> frozenset[str]:
+        return frozenset(word for name in self.speakers for word in read(name).lower) - {"the"}
 
     @cached_property
     def speaker_tokens(self) -> frozenset[str]:
         """The words with which a text about a speaker may begin."""
-        return self.names_of_speakers | WORDS_FOR_USER
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """What was said before, and who is known: it may say who "he" is."""
-        background = self.task.background
-        earlier = (one for one in background.messages if one.role != "assistant")
-        return (
-            *self.task.turn.recalled,
-            *(text for one in earlier for text in (one.content, one.name or "")),
-            *background.names,
-            *(name for entity in background.entities for name in (entity.name, *entity.names)),
-        )
-
-    @cached_property
-    def texts(self) -> Reading:
-        """All messages as one text."""
-        return read("\n".join(one.message.content for one in self.said))
-
-    @cached_property
-    def known(self) -> Reading:
-        """All that is known, as one text."""
-        return read("\n".join((self.texts.text, *self.speakers, *self.names)))
+        return self.speaker_names | WORDS_FOR_USER
 
     @cached_property
     def signs(self) -> frozenset[str]:
@@ -744,24 +710,16 @@ class Evidence:
 
     @cached_property
     def digits(self) -> str:
-        texts = (text for one in self.said for text in (one.message.content, one.asked))
-        return re.sub(r"\D", "", " ".join(texts))
+        return re.sub(r"\D", "", " ".join(text for one in self.said for text in (one.message.content, one.asked)))
 
-    @cached_property
-    def stated(self) -> frozenset[str]:
-        """The words of what is said or known, but for questions."""
-        said = (one for message in self.said for one, _ in message.sentences)
-        texts = "\n".join((*(one for one in said if _QUESTION_MARKS.isdisjoint(one)), *self.names))
-        return read(texts).words | read(texts).signs
-
-    @cached_property
-    def unstated(self) -> frozenset[str]:
-        """The words of questions and of the assistant."""
-        said = (one for message in self.said for one, _ in message.sentences)
+    def words_of(self, *, asked: bool) -> frozenset[str]:
+        """The words of questions and of the assistant; else of what is said or known beside."""
+        said = [one for message in self.said for one, _ in message.sentences]
+        found = [one for one in said if _QUESTION_MARKS.isdisjoint(one) != asked]
         others: list[Message | EarlierMessage] = [*self.task.turn.messages, *self.task.background.messages]
-        assistant = (one.content for one in others if one.role == "assistant")
-        texts = "\n".join((*(one for one in said if not _QUESTION_MARKS.isdisjoint(one)), *assistant))
-        return read(texts).words | read(texts).signs
+        found += [one.content for one in others if one.role == "assistant"] if asked else self.names
+        text = Reading("\n".join(found))
+        return text.words | text.signs
 
     def support(self, text: str, excerpt: str, **fields: Any) -> tuple[Sequence[Message], list[FieldFault]]:
         """The messages that say the excerpt and from which a fact follows, and what is wrong with its fields.
@@ -773,10 +731,10 @@ class Evidence:
         return [one.message for one, _ in sound], next((faults for _, faults in sound or found), [])
 
     def _source(self, said: EvidenceMessage, excerpt: str) -> Source:
-        place = next(place for place, one in enumerate(self.said) if one is said), excerpt
-        if place not in self._sources:
-            self._sources[place] = Source(self, said, excerpt)
-        return self._sources[place]
+        key = said.message.content, excerpt
+        if key not in self._sources:
+            self._sources[key] = Source(self, said, excerpt)
+        return self._sources[key]
 
     def messages_of(self, text: str, excerpt: str) -> Sequence[EvidenceMessage]:
         """The messages with the excerpt of a fact, not only within recalled text; those with a question come first.

@@ -119,14 +119,13 @@ def tokens_of(body: Mapping[str, Any]) -> ports.Usage:
     Of those that the server had in its cache there may be no count.
     """
     counts = usage if isinstance(usage := body.get("usage"), dict) else {}
-    asked, said = (
-        count if type(count) is int and 0 <= count <= _MAX_TOKENS else 0
-        for count in (counts.get("prompt_tokens"), counts.get("completion_tokens"))
+    details = told if isinstance(told := counts.get("prompt_tokens_details"), dict) else {}
+    asked, said, cached = (
+        count if type(count) is int and 0 <= count <= _MAX_TOKENS else None
+        for count in (counts.get("prompt_tokens"), counts.get("completion_tokens"), details.get("cached_tokens"))
     )
-    details = counts.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    cached = min(max(0, cached), asked) if isinstance(cached, int) else None
-    return ports.Usage(input_tokens=asked, output_tokens=said, cached_tokens=cached)
+    cached = None if cached is None else min(cached, asked or 0)
+    return ports.Usage(input_tokens=asked or 0, output_tokens=said or 0, cached_tokens=cached)
 
 
 # As the typed methods ask for it; otherwise an administrator's key of the environment would do as well.
@@ -198,7 +197,7 @@ class Server:
             content = to_json(body({name: form[name] for name in form if name in names}))
             outcome = await self._send(path, content, read, purpose, timeout)
             if isinstance(outcome, CallFailure):
-                outcome = replace(outcome, detail=without_key(outcome.detail, self.client.api_key))
+                outcome = replace(outcome, detail=without_key(outcome.detail[:_MAX_DETAIL], self.client.api_key))
                 metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
             return outcome
 
@@ -235,12 +234,12 @@ class Server:
                     reply = await self.client.post(address, cast_to=bytes, content=content, options=_OPTIONS)
             return read(reply)
         except TimeoutError:
-            return CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
+            return CallFailure(code="timeout", detail=f"no reply within {timeout:g} s")
         except openai.APIStatusError as error:
             wait = retry_after(error.response.headers, datetime.now(UTC))
             return _status_failure(error.status_code, words_of(error.body) or error.message, wait)
         except openai.APIConnectionError as error:
-            return _unusable_reply("connection", f"{error.__cause__ or error}")
+            return CallFailure(code="connection", detail=f"{error.__cause__ or error}")
 
     @contextmanager
     def _shown_while_unanswered(self, purpose: CallPurpose, limit: float) -> Iterator[None]:
@@ -349,17 +348,13 @@ def parse_body(content: bytes) -> dict[str, Any] | CallFailure:
     try:
         body = from_json(content)
     except ValueError as error:
-        return _unusable_reply("not_json", f"{error}: {_excerpt(content)}")
+        return CallFailure(code="not_json", detail=f"{error}: {_excerpt(content)}")
     first = body[0] if isinstance(body, list) and body else body
     if not isinstance(first, dict) or not (said := first.get("error")):
-        return body if isinstance(body, dict) else _unusable_reply("unexpected_reply", _excerpt(content))
+        return body if isinstance(body, dict) else CallFailure(code="unexpected_reply", detail=_excerpt(content))
     code = str(said.get("code")) if isinstance(said, dict) else ""
     status = _STATUS_OF_CODE.get(code) or (int(code) if code.isdecimal() else _UNKNOWN_STATUS)
     return _status_failure(status if status in _ERROR_STATUSES else _UNKNOWN_STATUS, words_of(said), None)
-
-
-def _unusable_reply(code: str, detail: str) -> CallFailure:
-    return CallFailure(kind="unavailable", code=code, detail=detail[:_MAX_DETAIL])
 
 
 def _excerpt(content: bytes) -> str:
@@ -381,7 +376,7 @@ def _status_failure(status: int, message: str, wait: float | None) -> CallFailur
     return CallFailure(
         kind="refused" if is_too_large or status in _REFUSED_STATUSES else "unavailable",
         code=f"http_{status}",
-        detail=message[:_MAX_DETAIL],
+        detail=message,
         retry_after=wait,
         refuses=next(named, None) if status in _ABOUT_REQUEST else None,
         is_too_long=status in _ABOUT_REQUEST and bool(_TOO_LONG.search(message)),
@@ -554,10 +549,10 @@ def reply_of(model: str, endpoint: str | None, content: bytes) -> ports.Reply | 
     choices = choices if isinstance(choices, list) else [choices]
     text = answer_of(choices)
     if text is None:
-        return _unusable_reply("no_choices", f"a reply without choices: {_excerpt(content)}")
+        return CallFailure(code="no_choices", detail=f"a reply without choices: {_excerpt(content)}")
     choice = next((one for one in choices if isinstance(one, dict)), {})
     if isinstance(message := choice.get("message"), dict) and message.get("refusal"):
-        return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"])[:_MAX_DETAIL])
+        return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"]))
     if choice.get("finish_reason") == "content_filter":
         return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
     if str(choice.get("finish_reason")).casefold() in {"length", "max_tokens"}:
@@ -636,7 +631,7 @@ class OpenAiEmbedder:
                     return known
                 first = self._likeness.get(None)
                 if name and (first is None or cosine_similarity(first.values, known.vectors[0].values) < _SAME_MODEL):
-                    return _unusable_reply("other_model", f"{name} is not known to have the same model")
+                    return CallFailure(code="other_model", detail=f"{name} is not known to have the same model")
                 self._likeness[name] = known.vectors[0]
             return await self._embed_by(server, texts, is_probe=is_probe)
 
@@ -681,20 +676,20 @@ def embeddings_of(
     items = body.get("data") or body.get("embeddings") or []
     if not isinstance(items, list) or len(items) != count:
         found = len(items) if isinstance(items, list) else "no list of"
-        return _unusable_reply("wrong_count", f"{found} embeddings for {count} texts")
+        return CallFailure(code="wrong_count", detail=f"{found} embeddings for {count} texts")
     places = [one.get("index") for one in items if isinstance(one, dict) and one.get("index") is not None]
     if places and sorted(map(str, places)) != sorted(map(str, range(count))):
-        return _unusable_reply("wrong_count", f"embeddings for other texts than the {count} that were sent")
+        return CallFailure(code="wrong_count", detail=f"embeddings for other texts than the {count} that were sent")
     if places:
         items = sorted(items, key=lambda one: int(one["index"]))
     try:
         rows = [normalized(decode_embedding(one["embedding"] if isinstance(one, dict) else one)) for one in items]
     except (KeyError, ValueError) as error:
-        return _unusable_reply("bad_embedding", f"{error}")
+        return CallFailure(code="bad_embedding", detail=f"{error}")
     expected = dimensions or len(rows[0])
     if any(len(row) != expected for row in rows):
         sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
-        return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected")
+        return CallFailure(code="wrong_dimensions", detail=f"{sizes} dimensions where {expected} were expected")
     vectors = tuple(Vector.from_values(model, row) for row in rows)
     return ports.Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
 

@@ -97,7 +97,7 @@ def classify(matched: MatchedFact, rules: TurnRules) -> Classification:
     near = tuple(
         known
         for known in near
-        if known.content_hash != fact.content_hash or not _has_news_since(fact, known, matched.candidates, rules)
+        if not _has_words_of(fact, known) or not _has_news_since(fact, known, matched.candidates, rules)
     )
     return Conflict(matched, near) if near else New(matched)
 
@@ -190,7 +190,7 @@ def classify_late(
         return Duplicate(matched, repeated)
     of_then = [known for known in held if known.true_from <= since]
     if fact.action_hint == "retract":
-        same_words = (known for known in matched.candidates if known.content_hash == fact.content_hash)
+        same_words = (known for known in matched.candidates if _has_words_of(fact, known))
         is_said_again = bool(of_then) and any(known.true_from > since for known in same_words)
         near = conflicting_facts(fact, matched.candidates, rules) if is_said_again else ()
         return Conflict(matched, near) if near else None
@@ -201,20 +201,25 @@ def classify_late(
     return Obsolete(matched, newer) if newer and rules.fills_slot(fact) else None
 
 
+def _has_words_of(fact: ExtractedFact, known: Candidate) -> bool:
+    """Whether both have the same words: the hash is of words without capitals, and "turkey" is not "Turkey"."""
+    return known.content_hash == fact.content_hash and texts_equivalent(fact.text, known.text)
+
+
 def _repeated_ended_fact(
     matched: MatchedFact, held: Sequence[Candidate], since: datetime, rules: TurnRules
 ) -> Candidate | None:
     """The ended fact that a statement repeats: it held then, or began next; None where an open fact did."""
     fact = matched.fact
     open_facts = (known for known in matched.candidates if known.status != "ended")
-    if any(known.content_hash == fact.content_hash and known.true_from <= since for known in open_facts):
+    if any(_has_words_of(fact, known) and known.true_from <= since for known in open_facts):
         return None
     comparable = [
         known
         for known in held
         if not (subjects_differ(fact, known, rules.user_names) or _tells_other_event(fact, known, rules))
     ]
-    alike = [known for known in comparable if known.content_hash == fact.content_hash] or [
+    alike = [known for known in comparable if _has_words_of(fact, known)] or [
         known
         for known in comparable
         if known.similarity > rules.thresholds.duplicate and texts_equivalent(fact.text, known.text)

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from random import Random
 from typing import Final, Literal
 
-Act = Literal["states", "changes", "ends", "says", "takes_back", "nothing"]
+Act = Literal["states", "changes", "ends", "says", "takes_back", "lasted", "nothing"]
 NAME: Final = "Alice"
 SINGLE: Final = ("home_city", "employer", "diet", "name", "birthday")
 PETS: Final = ("dog", "cat")
@@ -31,7 +31,8 @@ class Line:
     """What is said, perhaps as an answer, and what that does.
 
     It states a `value` of a key, changes to it, or ends it (each one of the key, where it has no value); it says what
-    stays listed by its words up to "|"; or it takes back an earlier sentence with the words of `value`.
+    stays listed by its words up to "|"; it takes back an earlier sentence with the words of `value`; or it tells what
+    lasted from the first day of `value` to the last.
     """
 
     act: Act
@@ -132,6 +133,18 @@ def _likings(a: str, _: str) -> Iterator[list[Line]]:
         yield [Line("says", f"I like {low}."), Line("says", f"I don't like {high}.")]
 
 
+def _spans(place: str, _: str) -> Iterator[list[Line]]:
+    for first, last, days in (
+        ("January", "March 2024", "2024-01-01 2024-03-31"),
+        ("May", "July 2023", "2023-05-01 2023-07-31"),
+        ("2010", "2014", "2010-01-01 2014-12-31"),
+        ("3", "5 June 2025", "2025-06-03 2025-06-05"),
+    ):
+        for form in ("from {} to {}", "between {} and {}", "from {} through {}", "from {} until {}"):
+            said = form.format(first, last)
+            yield [Line("lasted", f"I was in {place} |{said}.", value=days)]
+
+
 def _of_others(a: str, b: str) -> Iterator[list[Line]]:
     home, firm = f"I live in {a} now", f"I work at {b}"
     for text in (
@@ -159,7 +172,7 @@ def _of_others(a: str, b: str) -> Iterator[list[Line]]:
 
 STORIES: Final[tuple[tuple[str, Callable[..., Iterator[list[Line]]]], ...]] = (
     ("home_city", _homes), ("employer", _jobs), ("home_city", _answers), ("employer", _plans), ("dog", _creatures),
-    ("diet", _lasting), ("employer", _likings),
+    ("diet", _lasting), ("employer", _likings), ("home_city", _spans),
 )  # fmt: skip
 """The key whose values a kind of story is about, and its stories."""
 
@@ -194,6 +207,8 @@ class Told:
     doubtful: set[str] = field(default_factory=set)
     listed: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
+    spans: dict[str, set[str]] = field(default_factory=dict)
+    """The days of what lasted, by its first words."""
     is_of_user: bool = True
 
     def take(self, line: Line) -> None:
@@ -227,6 +242,9 @@ class Told:
                 self.listed = [one for one in self.listed if one != line.value]
                 self.gone.append(line.value)
                 self.listed.append(line.words)
+            case "lasted":
+                self.listed.append(line.words)
+                self.spans[line.words] = {*line.value.split()}
             case "nothing":
                 pass
 

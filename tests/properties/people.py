@@ -6,11 +6,12 @@ people each turn says one thing of one of them, so that its name stands for its 
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import combinations
 from typing import Final
 
 from tests.properties.sentences import NAME, TIES
-from tests.properties.steps import Order, Step, Turn
+from tests.properties.steps import START, Order, Step, Turn
 from tests.properties.truth import Episode, Statement, are_rivals, timeline
 
 SHORT_FORMS: Final = {"Alex": ("Alexander", "Alexandra"), "Dan": ("Daniel",)}
@@ -60,6 +61,10 @@ class Name:
     @property
     def is_tie(self) -> bool:
         return self.key in TIES
+
+    @property
+    def told_at(self) -> datetime:
+        return START if self.by is None else self.by.step.arrives
 
 
 @dataclass(eq=False)
@@ -111,6 +116,9 @@ class Seen:
     texts: list[str] = field(default_factory=list)
     """What holds of them, by the words of who said it first."""
     unresolved: set[str] = field(default_factory=set)
+    disputed: list[Sequence[str]] = field(default_factory=list, compare=False)
+    """Two values each that cannot hold at once, the later one last: the later one, or the one that came back, is
+    unresolved."""
     pending: set[str] = field(default_factory=set)
     """Those that they may be one with, and nobody has said so or denied it."""
     ties: set[tuple[str, str]] = field(default_factory=set)
@@ -140,6 +148,7 @@ class People:
         self.twins: set[tuple[str, str]] = set()
         for one in told:
             self._take(one)
+        self.names += [Name(one, self.own[one]) for one in self.never_split & {*self.about.values()}]
 
     def _take(self, told: Told) -> None:
         match told.step:
@@ -264,7 +273,7 @@ class People:
         own, shown = self.own[head], [one.text for one in self.shown_names()[head]]
         if head not in self.renamed and key_of(own) in TIES:
             named = [one for one in self.known()[head] if not one.is_tie]
-            first = min(named, key=lambda one: one.whose != head, default=None)
+            first = min(named, key=lambda one: (one.whose != head, one.told_at, one.text), default=None)
             if first is not None:
                 own = self.own[first.whose] if first.whose in self.renamed else first.text
         return own if any(f" {own} " in f" {name} " for name in shown) else [*shown, "unnamed person"][0]
@@ -307,7 +316,7 @@ class People:
         """Of those who are one the one whose name was said; of a name that several have the one whom they are."""
         tie, name = words_of(words)
         forms = {name, *forms_of(name)}
-        names = self.known().get(head, [])
+        names = (self.known() if name else self.shown_names()).get(head, [])
         bearers = [one.whose for one in names if one.key in ({name} if name else {tie})]
         bearers = bearers or [one.whose for one in names if one.key in forms]
         return head if head in bearers or not bearers else bearers[0]
@@ -426,7 +435,8 @@ class People:
         for head, one in found.items():
             mine = [episode for episode in open_now if episode.topic[0] == head]
             one.texts = sorted(told.said.text for episode in mine for told in episode.told)
-            one.unresolved = {text for pair in combinations(mine, 2) for text in _question(*pair)}
+            one.disputed = [said for pair in combinations(mine, 2) if (said := _disputed(*pair))]
+            one.unresolved = {said[-1] for said in one.disputed}
             ties = ((words_of(told.words)[0], told.name) for told in self.facts_of(head))
             one.ties = {(TIES[tie], name) for tie, name in ties if tie}
             one.names.add(one.name)
@@ -447,11 +457,11 @@ class People:
         return found
 
 
-def _question(one: Episode, other: Episode) -> list[str]:
-    """The later of two values that were told of two people who are one now."""
-    said = [one.told[0], other.told[0]]
+def _disputed(one: Episode, other: Episode) -> list[str]:
+    """Two values that were told of two people who are one now, or of which one came back."""
+    said = sorted([one.told[0], other.told[0]], key=lambda told: told.begins)
     asked = are_rivals(one.meaning, other.meaning) and not any(a.source in (b.beside or ()) for a in said for b in said)
-    return [max(said, key=lambda told: told.begins).said.text] if asked else []
+    return [told.said.text for told in said] if asked else []
 
 
 def holders_of(key: str, known: Mapping[str, Sequence[Name]]) -> list[str]:
@@ -498,7 +508,11 @@ def _said(
     one.gives = () if meant == USER else before.given_names(words, meant, is_promoted=bool(called))
     one.proposed = before.proposal(words, meant)
     same = before.one_with(meant) if meant in before.heads else set()
-    one.beside = frozenset(name for name, whose in before.about.items() if whose in same)
+    left = {
+        told.at for _, told in before.statements() if not told.meaning.holds
+    }  # a later value took no place of these
+    over = {told.source for episode in before.episodes() if episode.ends in left for told in episode.told}
+    one.beside = frozenset(name for name, whose in before.about.items() if whose in same and name not in over)
     return one
 
 

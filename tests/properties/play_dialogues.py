@@ -1,6 +1,7 @@
 """Plays dialogues through the real stages with the rules of the offline provider in the place of a language model."""
 
-from collections.abc import Awaitable
+import re
+from collections.abc import Awaitable, Iterator
 from random import Random
 from typing import Any, Final
 
@@ -47,13 +48,14 @@ async def _check(harness: Harness, dialogue: Dialogue) -> None:
     await owner.run_timer(now=now)
     async with harness.pool.connection() as conn:
         listed = await facts(conn, ScopeFilter(user_id=owner.scope.user_id), at=now)
-    faults = list(filter(None, _faults(listed, told_by(dialogue.steps))))
+    told = told_by(dialogue.steps)
+    faults = [*_value_faults(listed, told), *_sentence_faults(listed, told)]
     shown = [f"{one.text} {one.key or ''}{' unresolved' if one.unresolved else ''}" for one in listed]
     assert not faults, "\n  ".join([*faults, str(dialogue), *(f"-> {one}" for one in shown)])
 
 
-def _faults(listed: list[Any], told: Told) -> Any:
-    """What is listed as certain, and was not told, or was taken back; and what is missing."""
+def _value_faults(listed: list[Any], told: Told) -> Iterator[str]:
+    """Values that are certain and were not told, or two where one can be; and those that are missing."""
     certain = [one for one in listed if not one.unresolved]
     values = {(one.key, one.value) for one in certain if one.key in VALUES or one.key in ("cat", "brother")}
     if wrong := values - told.values:
@@ -63,10 +65,19 @@ def _faults(listed: list[Any], told: Told) -> Any:
     for key in SINGLE:
         if len(found := sorted(value for of, value in values if of == key)) > 1:
             yield f"{key} is {found}"
+
+
+def _sentence_faults(listed: list[Any], told: Told) -> Iterator[str]:
+    """Sentences that are missing, stay although they were taken back, or have half of their days."""
+    certain = [one for one in listed if not one.unresolved]
     texts = [one.text.removeprefix(f"{NAME}: ") for one in certain]
     for words in told.listed:
         if not any(text.startswith(words) for text in texts):
             yield f"{words!r} is not listed"
+    for words, days in told.spans.items():
+        for text in (one for one in texts if one.startswith(words)):
+            if (noted := {*re.findall(r"\d{4}-\d\d-\d\d", text)}) - days or len(noted) == 1:
+                yield f"{text!r} is of {sorted(days)}"
     for words in told.gone:
         if words in texts:
             yield f"{words!r} is still listed"

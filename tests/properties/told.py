@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 from tests.properties.scenes import SCENES, Feature
 from tests.properties.sentences import NAME, SLOTS, SUBJECTS, Form, Meaning, Slot
 from tests.properties.steps import START, Kind, Order, Said, Step, Turn, on_day
-from tests.properties.truth import HIGH_RISK, Statement, Truth, effects, truth_after
+from tests.properties.truth import HIGH_RISK, Statement, Truth, are_rivals, effects, truth_after
 
 FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
 THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
@@ -132,7 +132,7 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
 
 def _is_told_since(truth: Truth, held: Statement) -> bool:
     """Whether what a held statement would end was said again: which of the two a person then means is open."""
-    beside = (one for one in truth.open() if one.topic[:2] == held.meaning.topic[:2])
+    beside = (one for one in truth.open() if are_rivals(one.meaning, held.meaning))
     return any(told.at > held.at for one in beside for told in one.told)
 
 
@@ -161,7 +161,7 @@ def drawn_history(random: Random) -> History:
         features -= {"late", "careless", "immutable", "slotless", "import", "run", "recalled"}
     if "run" in features:  # an import has no time at which it was said
         features -= {"import"}
-    if "delete" in features:  # whether a passed term is selected by `delete_all` depends on the timer
+    if {"delete", "category"} & features:  # whether a passed term is selected by `delete_all` depends on the timer
         features -= {"term"}
     return _Teller(random, features).tell((), random.randint(3, MOST_STEPS))
 
@@ -297,7 +297,7 @@ class _Teller:
         words = [one for one in SUBJECTS[person] if one]
         return words[len(self._steps) % len(words)] if "people" in self._features else self._subjects[person]
 
-    def _order(self, kind: Kind) -> Order | None:  # noqa: PLR0911 -- one way out a kind
+    def _order(self, kind: Kind) -> Order | None:  # noqa: C901, PLR0911 -- one way out a kind
         truth, name = truth_after(self._steps), f"c{len(self._steps)}"
         order = Order(name, self._now, kind)
         known = self._random.choice(truth.open() or [None])
@@ -306,7 +306,9 @@ class _Teller:
                 return None
             case "delete" | "delete_key":
                 return replace(order, topic=known.topic) if known else None
-            case "delete_category" if known is None or truth.held():
+            case "delete_category" if any(told.since for one in truth.open() for told in one.told):
+                return None  # an edit may have no category
+            case "delete_category" if known is None:
                 return None
             case "delete_category":
                 assert known is not None

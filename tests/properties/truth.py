@@ -254,16 +254,8 @@ class Truth:
             case "delete":
                 assert known is not None
                 self._void(known)
-            case "delete_key":
-                for one in self.open():
-                    if order.topic is not None and one.topic[1] == order.topic[1]:
-                        self._void(one, "deleted")
-            case "delete_category":
-                for one in self.open():
-                    if order.called in one.categories:  # what it had ended holds again, but not where that is meant too
-                        ended = [known for known in self.episodes() if known.topic[:2] == one.topic[:2] and known.ends]
-                        is_meant = all(order.called in known.categories for known in ended)
-                        self._void(one, "deleted" if is_meant else "void")
+            case "delete_key" | "delete_category":
+                self._delete_all(order)
             case "correct" | "update":
                 assert known is not None
                 assert order.said is not None
@@ -273,6 +265,14 @@ class Truth:
                 new = Statement(said, order.arrives, order.name, human=human or known.human, since=begins)
                 if human or known.begins > order.arrives:
                     self._void(known)
+                if human:  # what waits to take its place waits to take that of its correction
+                    for pending in self.held():
+                        is_other = pending.meaning.holds and pending.meaning.value != known.meaning.value
+                        pending.concerns += (
+                            [new]
+                            if is_other and not {*map(id, known.told)}.isdisjoint(map(id, pending.concerns))
+                            else []
+                        )
                 new.instead_of = known.told[0].instead_of if human else known.topic
                 self.statements.append(new)
             case "confirm" | "reject":
@@ -293,6 +293,22 @@ class Truth:
             case _:
                 pass
 
+    def _delete_all(self, order: Order) -> None:
+        """Delete what holds or waits of a key or a category; what that had ended holds again where it is not meant."""
+
+        def is_meant(categories: frozenset[str], key: str) -> bool:
+            return order.called in categories if order.called else order.topic is not None and key == order.topic[1]
+
+        episodes = self.episodes()
+        for one in self.open():
+            if is_meant(one.categories, one.topic[1]):
+                before = (known for known in episodes if known.topic[:2] == one.topic[:2] and known.ends)
+                are_all = all(is_meant(known.categories, known.topic[1]) for known in before)
+                self._void(one, "deleted" if are_all else "void")
+        for pending in self.held():
+            if is_meant(pending.said.categories, pending.meaning.key):
+                pending.state = "void"
+
     @staticmethod
     def _void(known: Episode, state: Literal["void", "deleted"] = "void") -> None:
         for one in known.told:
@@ -303,10 +319,12 @@ class Truth:
         """What holds in the run, or ends something there, was told to the user when it was told to the run."""
         assert self.run is not None
         self.run.now = order.arrives
-        kept = {id(told) for one in self.run.open() for told in one.told}
+        kept, said = {id(told) for one in self.run.open() for told in one.told}, set[tuple[object, ...]]()
         for one in self.run.statements:
-            if one.state == "told" and (id(one) in kept or not one.meaning.holds):
+            claim = (*one.meaning.claim, one.human)
+            if one.state == "told" and (not one.meaning.holds or (id(one) in kept and claim not in said)):
                 self._add(replace(one, source=order.name))
+                said.add(claim)
 
 
 def claims_of(known: Iterable[Meaning | Episode]) -> set[Claim]:

@@ -14,6 +14,7 @@ from tests.bench.markdown import filled, table
 from tests.quality import cases as conflicts
 from tests.quality import report as conflict_report
 from tests.quality.first_hits import Found, SearchScore, judge
+from tests.quality.known_slots import slot_table
 from tests.quality.model_sources import CHAT
 from tests.quality.recordings import FOLDER, Outcome, read_outcomes
 from tests.quality.rival import read_found
@@ -93,6 +94,7 @@ def model_page() -> str:
         "machine": talk.machine,
         "conflicts": conflict_table(recorded),
         "extractions": extraction_table(),
+        "slots": slot_table(),
         "families": family_table(recorded),
         "dialogues": dialogue_table(every),
         "search": search_table(every, mem0),

@@ -18,9 +18,9 @@ from pydantic import Field
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
 from mnemolog.client.inputs import in_utc
-from mnemolog.projections.queries.diff import Axis
 from mnemolog.projections.queries.entity_graph import EntityGraph
 from mnemolog.projections.queries.pending import PendingMerge
+from mnemolog.projections.queries.results import Axis
 from mnemolog.server.access import ForbiddenError, NotAuthenticatedError
 from mnemolog.server.bodies import Body
 from mnemolog.server.gate import COOKIE, Access, Authorise, Gate, Ids

@@ -19,7 +19,7 @@ def decision_reply(action: str, *known: int, new: int = 1, **fields: Any) -> str
 
 
 FAULTS: Final[dict[str, tuple[str, str]]] = {
-    "a fact that was not offered": (decision_reply("REPLACE", 2), "K2 is not among its known facts (K1)"),
+    "a fact that was not offered": (decision_reply("REPLACE", 2), "N1 has no answer about K1"),
     "another form": ('{"actions": []}', "the answer is not one complete JSON object"),
 }
 """One of each kind; `test_resolve_parser.py` has them all."""

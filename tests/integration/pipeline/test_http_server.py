@@ -206,6 +206,17 @@ async def test_nobody_gets_out_of_the_users_and_the_tenant_of_a_key(
         ("GET", f"/v1/entities/{entity_id}", {"params": {"user_id": "alice"}}),
         ("GET", f"/v1/entities/{entity_id}/neighbours", {"params": {"user_id": "alice"}}),
         ("GET", "/v1/entities/Basel", {"params": {"user_id": "alice"}}),
+        *(("POST", f"/v1/entities/{entity_id}/{order}", {"json": {**body, "user_id": user}})
+          for order, body in (("rename", {"name": "Mine"}), ("alias", {"name": "Mine"}), ("forget", {"facts": True}),
+                              ("merge", {"into": entity_id}), ("split", {"name": "Mine", "fact_ids": [secret]}))
+          for user in ("alice", "bob")),
+        # Into another scope, and about what was shown to others.
+        *(("POST", "/v1/promote", {"json": {"user_id": "alice", **more}})
+          for more in ({"fact_ids": [secret]}, {"turn_id": "bob-1"}, {"run_id": "r1", "into": {"user_id": "bob"}},
+                       {"into": {"tenant": f"{tenant.tenant}-2"}}, {"filters": {"user_id": "bob"}})),
+        ("POST", "/v1/promote", {"json": {"user_id": "bob", "run_id": "r1"}}),
+        ("POST", "/v1/feedback", {"json": {"user_id": "bob", "shown": [secret], "used": []}}),
+        ("POST", "/v1/end-session", {"json": {"user_id": "bob"}}),
         # The routes of mem0.
         ("GET", "/memories", {"params": {"agent_id": "bot"}}),
         *((method, f"/memories/{secret}{rest}", more)

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from mnemolog.schemas.base import Outcome
 from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,

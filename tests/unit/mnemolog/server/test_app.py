@@ -1,7 +1,6 @@
 """The application without servers: no route without a right, without keys local programs alone, advice in problems."""
 
 import asyncio
-import inspect
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
@@ -15,7 +14,6 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import BaseModel
 
 from mnemolog import errors
-from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import Order
 from mnemolog.client.commands import CommandMixin
 from mnemolog.client.entities import EntityMethods
@@ -261,25 +259,6 @@ def test_bodies_have_the_arguments_of_the_client() -> None:
     assert fields(bodies.SearchBody) == named(SearchArgs) | {"query"}
     assert fields(bodies.TurnBody) == named(TurnArgs) | {"messages"}
     assert fields(bodies.Body) == named(ScopeArgs)
-    commands: dict[type[bodies.Body], Any] = {
-        bodies.CommandBody: AsyncMemoryClient.confirm,
-        bodies.UpdateBody: AsyncMemoryClient.update,
-        bodies.CorrectBody: AsyncMemoryClient.correct,
-        bodies.ResolveBody: AsyncMemoryClient.resolve,
-        bodies.DeleteAllBody: AsyncMemoryClient.delete_all,
-        bodies.UndoBody: AsyncMemoryClient.undo,
-        bodies.PromoteBody: AsyncMemoryClient.promote,
-        bodies.FeedbackBody: AsyncMemoryClient.feedback,
-        bodies.RenameBody: EntityMethods.rename,
-        bodies.AliasBody: EntityMethods.alias,
-        bodies.MergeBody: EntityMethods.merge,
-        bodies.SplitBody: EntityMethods.split,
-        bodies.ForgetBody: EntityMethods.forget,
-    }
-    in_the_path = {"fact_id", "entity", "entities"}
-    for body, method in commands.items():
-        taken = {*inspect.signature(method).parameters} - {"self", "tenant", "actor", "wait", *in_the_path}
-        assert fields(body) == taken - ({"fact_ids"} if body is bodies.CommandBody else set()), body
 
 
 def test_every_command_of_the_client_has_a_route() -> None:
