@@ -32,7 +32,7 @@ def found(said: str, subject: str | None = "Alice") -> list[tuple[str, str, str]
         ("I spoke to Mr. Novak today.", [("Mr. Novak", "other", "mention")]),
         ("My wife is Ana.", [("Alice's wife Ana", "person", "object")]),
         ("My neighbour is called Inka.", [("Alice's neighbour Inka", "person", "object")]),
-        ("My dentist is Dr. Okafor.", [("Alice's dentist Dr. Okafor", "person", "object")]),
+        ("My dentist is Dr. Okafor.", [("Alice's dentist", "person", "object"), ("Dr. Okafor", "other", "mention")]),
         ("My boss Tom Meyer sings.", [("Alice's boss Tom Meyer", "person", "object")]),
         ("My boss is German.", [("Alice's boss", "person", "object"), ("German", "other", "mention")]),
         (
