@@ -151,7 +151,7 @@ CROSS JOIN LATERAL (
             asked.said_ties ? n.head AS is_said
         FROM own
         CROSS JOIN entity_aliases AS n
-        WHERE n.head = ANY(%(ties)s)
+        WHERE n.head = ANY(%(ties)s::text [])
             AND n.kind = 'tie'
             AND {{same_scope n asked}}
             AND right(n.current_key, 36) = own.entity_id::text

@@ -82,7 +82,8 @@ class EntityStore(Store):
 
     def __init__(self, pool: Pool, *, ties: Collection[str] = ()) -> None:
         super().__init__(pool)
-        self._ties = sorted(ties)
+        # the literal of an array: psycopg would write some hundred texts anew for each question
+        self._ties = "{" + ",".join(f'"{tie}"' for tie in sorted(ties)) + "}"
 
     async def known_entities(
         self,

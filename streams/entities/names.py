@@ -279,6 +279,7 @@ _ACTS: Final = (
 )
 """The beginning of what people and companies do, and no home, job or birthday."""
 _OWNED_THING: Final = re.compile(rf"(?:[a-z-]+ ){{1,3}}?(?={_ACTS})")
+_OF_OWNER: Final = re.compile("'s? ", re.IGNORECASE)
 _IS_NAMED: Final = re.compile(rf" (?:{WORDS['called']}|{WORDS['is']}|are|were|ist|est|es|è|é) {NAME}")
 
 
@@ -288,9 +289,9 @@ def owned_subject(text: str, owner: str, key: str | None) -> str | None:
     Not a tie that is the `key` of what the text says: "Tom's boss is Henrik", "Tom's cat is old" of the key `pet`; nor
     "Tom's wife is Ana".
     """
-    said = text.translate(_TYPOGRAPHY)
-    whose = re.match(rf"{re.escape(owner.translate(_TYPOGRAPHY))}(?:'s|'|(?<=s)'s) ", said, re.IGNORECASE)
-    if whose is None:
+    said, owner = text.translate(_TYPOGRAPHY), owner.translate(_TYPOGRAPHY)
+    whose = _OF_OWNER.match(said, len(owner))
+    if whose is None or said[: len(owner)].lower() != owner.lower():
         return None
     tie = _TIE_WORD.match(said, whose.end())
     if tie is not None:

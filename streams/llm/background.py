@@ -4,12 +4,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, zip_longest
 from typing import Final, TypeVar
 from uuid import UUID
 
 from mnemolog.common.tokens import estimate_tokens
-from mnemolog.schemas.entities import HEAD_LETTERS, name_head, name_of_predicate, tie_head
+from mnemolog.schemas.entities import HEAD_LETTERS, MAX_NAME, name_head, name_of_predicate, tie_head
 from mnemolog.schemas.stored import EarlierMessage, ShownEntity, ShownFact
 from mnemolog.streams.entities.names import TIE_TYPES, name_key, ties_in
 from mnemolog.streams.text.tokens import SMALL_WORDS
@@ -19,7 +20,6 @@ MAX_HEADS: Final = 256
 TIE_HEADS: Final = frozenset(map(tie_head, TIE_TYPES))
 """The keys by which aliases that are ties ("my wife") are looked up."""
 _WORD: Final = re.compile(r"\w+(?:['\u2019\u2018`.]\w+)*")
-_JOINS: Final = re.compile("['\u2019]")
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Letters of scripts that put no space between words, where a name may begin at any place."""
 
@@ -37,18 +37,24 @@ class SaidNames:
     predicates: tuple[str, ...]
 
 
+_key_of_word: Final = lru_cache(maxsize=8_192)(name_key)
+"""A language has few words: most of a turn were read in the turns before it."""
+
+
 def names_said_in(text: str) -> SaidNames:
-    words, heads = _WORD.findall(text), dict[str, None]()
-    for word in words:
-        if _UNSPACED.search(word):
+    words = [word[:MAX_NAME].replace("\u2019", "'") for word in _WORD.findall(text)]
+    heads = dict[str, None]()
+    for word in dict.fromkeys(words):
+        if not word.isascii() and _UNSPACED.search(word):
             places = range(len(word))
             heads |= dict.fromkeys(
                 word[start : start + size] for start in places for size in range(1, HEAD_LETTERS + 1)
             )
         elif word not in SMALL_WORDS:  # in small letters it begins no name
-            parts = (word, *_JOINS.split(word)[1:])
-            heads |= dict.fromkeys(name_head(key) for part in parts if (key := name_key(part)))
-    compared = " ".join(name_key(part) for word in words for part in _JOINS.split(word))
+            for part in (word, *word.split("'")[1:]):
+                if key := _key_of_word(part):
+                    heads[name_head(key)] = None
+    compared = " ".join(map(_key_of_word, " ".join(words).replace("'", " ").split(" ")))
     ties = tuple(dict.fromkeys(tie for tie, _ in ties_in(text)))
     predicates = dict.fromkeys(map(name_of_predicate, ties))
     return SaidNames(
