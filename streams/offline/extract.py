@@ -7,18 +7,24 @@ from typing import Any, Final
 
 from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
 from mnemolog.schemas.facts import ExtractedFact
-from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities import names
 from mnemolog.streams.llm.evidence import with_questions
 from mnemolog.streams.llm.extract_reply import names_of_value
 from mnemolog.streams.offline import sentences as read
-from mnemolog.streams.offline.slots import FILLS, PLACES, WRITTEN, SlotStatement, are_plain, doubts, slot_statements
 from mnemolog.streams.text.differences import is_user_word
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, noted
-from mnemolog.streams.text.tokens import DATES, SENTENCE_STARTERS, SMALL_WORDS, comparable_text, without_texts
+from mnemolog.streams.text.tokens import (
+    CITIES,
+    COUNTRIES,
+    DATES,
+    SENTENCE_STARTERS,
+    SMALL_WORDS,
+    comparable_text,
+    without_texts,
+)
 
 _IS_CALLED: Final = re.compile(
     rf" (?:(?P<called>{names.WORDS['called']})|{names.WORDS['is']})(?= (?P<name>{names.NAME}))"
@@ -27,13 +33,10 @@ _IS: Final = re.compile(rf" (?:(?P<called>{names.WORDS['called']})|{names.WORDS[
 _OWNED: Final = re.compile(rf"(?<!\w){names.NAME}(?:'s|(?<=s)') (?i:{names.TIE})(?!\w|'s)(?: {names.NAME})?")
 _MARK: Final = rf"(?:(?i:{names.WORDS['another']})|(?:{names.WORDS['titles']})\.?) "
 _BARE: Final = re.compile(rf"(?:^\W*|(?<=[\w,] ))(?P<name>(?P<mark>{_MARK})?{names.NAME}(?: {names.NAME}){{0,2}})")
-_NO_NAMES: Final = (
-    SMALL_WORDS | SENTENCE_STARTERS | names.PRONOUNS | DATES.keys() | frozenset(names.WORDS["no_names"].split("|"))
-)
-_Said = EarlierMessage | Message
+_NO_NAMES: Final = SMALL_WORDS | SENTENCE_STARTERS | names.PRONOUNS | {*DATES, *names.WORDS["no_names"].split("|")}
+_PLACES: Final = CITIES | COUNTRIES
 UNKNOWN_SPEAKER: Final = "The user"
 MAX_FACTS: Final = 100  # of a turn
-_MAX_ANSWER: Final = 8  # words of an answer that is kept with its question
 
 
 def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[ExtractedFact], list[read.Sentence]]:
@@ -43,18 +46,19 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     """
     facts: dict[str, ExtractedFact] = {}
     omitted: list[read.Sentence] = []
-    talk: list[_Said] = [*earlier, *turn.messages]
+    talk: list[EarlierMessage | Message] = [*earlier, *turn.messages]
+    shown = ["", *(one.content if one.role == "assistant" else "" for one in talk)]
+    frames = [read.may_give_voice(one.role, one.content, before) for one, before in zip(talk, shown, strict=False)]
     at, recalled = turn.occurred_at, [text for text in map(comparable_text, turn.recalled) if text]
     for message, asked in with_questions(turn, earlier):
-        named = message.name or turn.speaker
-        speaker = " ".join((named or UNKNOWN_SPEAKER).split())
+        speaker = " ".join((message.name or turn.speaker or UNKNOWN_SPEAKER).split())
         found = read.sentences(message.content, speaker) if message.role == "user" else []
-        said = [() if one.omitted else slot_statements(one.text, at) for one in found]
+        said = [() if one.omitted else read.slot_statements(one.text, at) for one in found]
         place = [one is message for one in talk].index(True)
-        is_about_text = read.may_give_voice(message.content, is_user=False)
-        is_of_user = not (is_about_text or _is_in_frame(talk, place))
-        is_plain = is_of_user and are_plain(message.content, found, said)
-        own = [one.content for one in talk[:place] if (one.role, one.name or turn.speaker) == ("user", named)]
+        is_about_text = bool(read.WORDS["wording"].search(message.content))
+        is_of_user = not (is_about_text or any(frames[:place] + frames[place + 1 :]))
+        is_plain = is_of_user and read.are_plain(message.content, found, said)
+        own = [one.content for one in talk[:place] if one.role == "user" and (one.name or speaker) == speaker]
         for sentence, statements in zip(found, said, strict=True):
             words, is_short = comparable_text(sentence.text), short_answer(sentence.text) is not None
             reason = sentence.omitted or ("quotation" if without_texts(words, recalled) != words else None)
@@ -62,31 +66,19 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
             if (reason or is_short) and not about:
                 omitted.append(read.Sentence(sentence.text, reason or "undecided"))
                 continue
-            does = statements if is_plain else doubts(sentence.text, at) if is_of_user and not about else ()
+            does = statements if is_plain else read.doubts(sentence.text, at) if is_of_user and not about else ()
             if not (does or about) and (is_about_text or any(one.keys for one in statements)):
                 fields = {"certainty": "weak", "action_hint": "new"}
-            for fact in _read_sentence(sentence.text, speaker, about, at, does):
+            for fact in _slot_facts(_kept_fact(sentence.text, speaker, about, at, does), does):
                 facts.setdefault(fact.text, fact.model_copy(update=fields))
     kept = list(facts.values())
-    omitted += [read.Sentence(fact.excerpt, "too_long") for fact in kept[MAX_FACTS:]]
-    return kept[:MAX_FACTS], omitted
-
-
-def _is_in_frame(talk: Sequence[_Said], place: int) -> bool:
-    """Whether another message of a conversation may give the words of the one at `place` to somebody else."""
-    for number, one in enumerate(talk):
-        before = talk[number - 1] if number else one
-        is_answer = before.role == "assistant" and "?" in before.content and len(one.content.split()) <= _MAX_ANSWER
-        if number != place and read.may_give_voice(one.content, is_user=one.role == "user" and not is_answer):
-            return True
-    return False
+    return kept[:MAX_FACTS], [*omitted, *(read.Sentence(one.excerpt, "too_long") for one in kept[MAX_FACTS:])]
 
 
 def _reference(said: str, reason: str | None, asked: str, own: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """What the first sentence of a message refers to, as its fact says it, and how the fact is meant.
+    """What the first sentence of a message refers to, as its fact says it: a question, or what the user takes back.
 
-    A short answer has its question. What takes back the user's message before (the last of `own`) has its statements;
-    it is sure of one that stands alone, where nobody else has spoken since.
+    The last of `own` is taken back: surely if it makes one statement and nothing else, and nobody has spoken since.
     """
     words, kind = read.plain(said), short_answer(said)
     if own and read.WORDS["takes_back"].match(words):
@@ -96,32 +88,26 @@ def _reference(said: str, reason: str | None, asked: str, own: Sequence[str]) ->
             return f', after "{stated}"', {"action_hint": "retract", "certainty": "explicit" if is_sure else "weak"}
     question = next((one for one in reversed([*sentences_of(read.plain(asked))]) if "?" in one), "")
     question = question.rpartition(": ")[2].strip(" ?!.\"'")
-    says_itself = reason or len(words.split()) > _MAX_ANSWER or read.WORDS["self"].search(words) or "?" in said
+    says_itself = reason or len(words.split()) > read.MAX_ANSWER or read.WORDS["self"].search(words) or "?" in said
     if kind == "open" or (kind is None and says_itself) or not read.WORDS["asks_the_user"].match(question):
         return "", {}
     return f', asked "{question}?"', {"action_hint": "retract" if kind == "no" else "new"}
 
 
-def _read_sentence(
-    said: str, speaker: str, about: str, at: datetime, does: Sequence[SlotStatement]
-) -> Iterator[ExtractedFact]:
+def _slot_facts(kept: ExtractedFact, does: Sequence[read.SlotStatement]) -> Iterator[ExtractedFact]:
     """The slots that a sentence fills, and where it says more than these the sentence in its own words."""
-    kept = _kept_fact(said, speaker, about, at, does)
-    fills = [one for one in does if one.act in FILLS]
+    fills = [one for one in does if one.act in read.FILLS]
     for one in fills:
-        form, words, category, importance = WRITTEN[one.key]
-        text = form.format(s=speaker, v=one.value, key=one.key)
-        entities, relations = names_of_value(one.key, one.value, speaker)
-        is_home = (one.act, one.key) == ("states", "home_city")  # which may be a part of another one
+        key, (form, words, kind) = min(one.keys), read.WRITTEN[min(one.keys)]
+        text = form.format(s=kept.subject, v=one.value, key=key)
+        entities, relations = names_of_value(key, one.value, kept.subject)
         fields = {
             "text": text,
             "search_text": f"{text} {words}",
-            "category": category,
-            "importance_category": importance,
-            "key": one.key,
+            **kind,
+            "key": key,
             "value": one.value,
-            "single_valued": is_single_valued(one.key),
-            "certainty": "strong" if is_home else "explicit",
+            "certainty": "strong" if (one.act, key) == ("states", "home_city") else "explicit",  # may be a part
             "action_hint": "update" if one.act == "changes" else "new",
             "entities": entities,
             "relations": relations,
@@ -131,8 +117,8 @@ def _read_sentence(
         yield kept
 
 
-def _kept_fact(said: str, speaker: str, about: str, at: datetime, does: Sequence[SlotStatement]) -> ExtractedFact:
-    """A sentence as a transcript has it, with the dates that its words for times mean, its names, and what it ends.
+def _kept_fact(said: str, speaker: str, about: str, at: datetime, does: Sequence[read.SlotStatement]) -> ExtractedFact:
+    """A sentence as a transcript has it, with the dates that its words for times mean, and its names.
 
     It holds from the time that it names, be it past or ahead, and until a time only where it says "until".
     """
@@ -140,15 +126,11 @@ def _kept_fact(said: str, speaker: str, about: str, at: datetime, does: Sequence
     at_times = [one for one in times if one.role != "until" and not one.first <= at.date() <= one.last]
     begins = [one.start(at) for one in at_times if one.last < at.date() or "," not in said[: one.span[0]]]
     ends = [one.end(at) for one in times if one.role == "until" and one.last >= at.date()]
-    acts = [one for one in does if one.keys and one.act not in FILLS]
+    acts = [one for one in does if one.keys and one.act not in read.FILLS]
     is_over = bool(acts) or (is_english and bool(read.WORDS["ended"].search(words)))
     is_in_doubt = read.WORDS["doubt"].search(words) or any(one.act == "doubts" for one in acts)
-    ended = [one for one in acts if one.act == "ends" and len(one.keys) == 1]
-    over = [relation for one in ended for relation in names_of_value(one.key, one.value, speaker)[1]]
-    named = sentence_entities(words, speaker) if is_english else ()
-    missing = {one.object for one in over} - {one.name for one in named}
     text = f"{speaker}{about}: {noted(said, times)}"
-    known = {WRITTEN[one.key][0].format(s=speaker, v=one.value, key=one.key) for one in acts}
+    known = {read.WRITTEN[key][0].format(s=speaker, v=one.value, key=key) for one in acts for key in (min(one.keys),)}
     return ExtractedFact(
         text=text,
         excerpt=said,
@@ -160,8 +142,7 @@ def _kept_fact(said: str, speaker: str, about: str, at: datetime, does: Sequence
         action_hint="retract" if is_over else "new",
         event_time=begins[0] if begins else None,
         valid_until=ends[-1] if ends and (not begins or begins[0] < ends[-1]) else None,
-        entities=(*named, *(NamedEntity(name=name) for name in sorted(missing)))[:MAX_ENTITIES],
-        relations=tuple(over),
+        entities=sentence_entities(words, speaker) if is_english else (),
     )
 
 
@@ -170,8 +151,9 @@ def sentence_entities(said: str, subject: str | None) -> tuple[NamedEntity, ...]
     rest = _IS.sub(lambda one: "" if one["called"] or _is_first_name(one["name"]) else one[0], said)
     tied = [(words, names.with_owner(words, subject), names.TIE_TYPES[tie]) for tie, words in names.ties_in(rest)]
     tied += [(one[0], one[0], names.TIE_TYPES[names.tie_of(one)]) for one in _OWNED.finditer(rest)]
-    origins = (one for one in names.names_with_origin(rest) if one.partition(" ")[0].casefold() not in _NO_NAMES)
-    tied += [(one, one, "person") for one in origins]
+    tied += [
+        (one, one, "person") for one in names.names_with_origin(rest) if one.split()[0].casefold() not in _NO_NAMES
+    ]
     for words, _, _ in tied:
         rest = rest.replace(words, " , ")  # the words after it stand inside the sentence
     found: dict[str, NamedEntity] = {}
@@ -191,7 +173,7 @@ def _bare(said: str) -> Iterator[tuple[str, EntityType, Role]]:
         name = " ".join(words)
         if name and not is_user_word(name) and DATES.keys().isdisjoint(name.casefold().split()):
             is_person = len(words) > 1 and _is_first_name(words[0])  # "Rex" alone may be a dog
-            yield name, "place" if name.casefold() in PLACES else "person" if is_person else "other", "mention"
+            yield name, "place" if name.casefold() in _PLACES else "person" if is_person else "other", "mention"
 
 
 def _is_first_name(word: str) -> bool:

@@ -33,12 +33,9 @@ def _answer(task: ports.ExtractionTask | ports.NumberedConflicts | ports.Summary
         case ports.ExtractionTask():
             facts, left_out = read_turn(task.turn, task.background.messages)
             fallback = "other" if "other" in task.categories else task.categories[-1]
-            stated = [
-                # `importance` follows from its category; a reply does not carry it.
-                fact.model_dump(mode="json", exclude={"importance"})
-                | {"category": fact.category if fact.category in task.categories else fallback}
-                for fact in facts
-            ]
+            stated = [fact.model_dump(mode="json", exclude={"importance"}) for fact in facts]  # which replies lack
+            for one in stated:
+                one["category"] = one["category"] if one["category"] in task.categories else fallback
             return {"facts": stated, "omitted": [{"text": one.text, "reason": one.omitted} for one in left_out]}
         case ports.SummaryTask():
             return {"sentences": joined_facts(task)}

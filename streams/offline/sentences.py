@@ -1,29 +1,51 @@
-"""Splits a message into sentences, and says which state nothing of its speaker. `phrases.toml` has the patterns."""
+"""Splits a message into sentences, and says which state nothing of its speaker, and which fill a slot.
+
+A clause fills one, or ends or denies its value, only if it says so as a whole. `phrases.toml` has the patterns.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import sentencex  # type: ignore[import-untyped]  # ships no types
 
+from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import OmissionReason
-from mnemolog.streams.text.tokens import DATE_PARTS, compiled, tables
+from mnemolog.streams.entities.names import is_first_name, name_key
+from mnemolog.streams.text.times import find_times
+from mnemolog.streams.text.tokens import DATE_PARTS, DATES, compiled, tables
 
-TABLES: Final = tables(Path(__file__).with_name("phrases.toml"))
-PARTS: Final = TABLES["parts"] | DATE_PARTS
-OMITTED: Final = {reason: compiled(text, PARTS) for reason, text in TABLES["omitted"].items()}
-WORDS: Final = {name: compiled(text, PARTS) for name, text in TABLES["words"].items()}
-_SHOWN: Final = {name: compiled(text, PARTS | TABLES["shown_parts"]) for name, text in TABLES["shown"].items()}
+_TABLES: Final = tables(Path(__file__).with_name("phrases.toml"))
+_PARTS: Final = _TABLES["parts"] | DATE_PARTS
+OMITTED: Final = {reason: compiled(text, _PARTS) for reason, text in _TABLES["omitted"].items()}
+WORDS: Final = {name: compiled(text, _PARTS) for name, text in _TABLES["words"].items()}
+_SHOWN: Final = {name: compiled(text, _PARTS | _TABLES["shown_parts"]) for name, text in _TABLES["shown"].items()}
 MAX_MESSAGE: Final = 20_000  # characters of a message that are read
 MAX_SENTENCE: Final = 500  # characters of a sentence that are kept
+MAX_ANSWER: Final = 8  # words of an answer that is kept with its question
 MAX_LISTED: Final = 300  # characters that are listed of text that is not read
 _SMALL_TALK: Final = 12  # words at the most
 _JOKE_MARK: Final = 4  # words at the most of a mark that makes the sentence before it a joke
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"'})
 _BULLET: Final = re.compile(r"^\s*(?:[-*•+]|\d{1,2}\)|\d{1,2}\.(?= (?:I|My|We)\b))\s+(?:\[[ xX]\]\s+)?")
 _UP_TO_END: Final = re.compile(r"(?s).*(?:[.!?](?=\s)|[\u3002\uff01\uff1f\n])|.* |.*")
+_PATTERNS: Final = tuple(
+    (act, slot, compiled(text, _PARTS)) for slot, acts in _TABLES["slots"].items() for act, text in acts.items()
+)
+"""What a clause does to a slot, its keys, and the form of the clause, which may have groups that tell the key."""
+FILLS: Final = ("states", "changes")
+_ROWS: Final = _TABLES["written"]
+_TIES: Final = {tie: _ROWS[kind] for kind in ("pet", "relative") for tie in compiled(f"{{{kind}}}", _PARTS).groupindex}
+WRITTEN: Final = _ROWS | _TIES
+"""By key how its facts are written: the text, more words for searches, the category and the importance."""
+_HOMES: Final = frozenset(Path(__file__).with_name("cities.txt").read_text(encoding="utf-8").splitlines())
+"""Cities of at least 100 000 people, by the keys of their names (GeoNames, CC BY 4.0), without those of regions."""
+_PROSE: Final = re.compile(r"(?!.*\.\.)(?:[^\W_]|[ ,.!?'-]|(?<=[.!?])\s+)+")  # a line break stands behind a sentence
+_VALUE_WORDS: Final = re.compile(r"\d+|\b(?!(?:the|of)\b)[^\W\d_]+")
 
 
 class Sentence(NamedTuple):
@@ -118,18 +140,121 @@ def _cut(text: str, limit: int) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def may_give_voice(content: str, *, is_user: bool) -> bool:
-    """Whether "I" may be somebody else in the messages beside a message, of the user or of the assistant.
-
-    Beside work on a text it may. It is the user where the user greets, tells of the user and asks about other things
-    than words.
-    """
+def may_give_voice(role: str, content: str, asked: str) -> bool:
+    """Whether "I" may be somebody else beside a message that does more than greet, answer, tell of the user, and ask."""
     if WORDS["wording"].search(content):
         return True
-    for one in sentences(content) if is_user else ():
+    is_answer = "?" in asked and len(content.split()) <= MAX_ANSWER
+    for one in sentences(content) if role == "user" and not is_answer else ():
         said = plain(one.text)
-        is_of_user = one.omitted in ("greeting", "question", "joke") or WORDS["own"].match(said)
-        is_of_user = (is_of_user and one.omitted not in ("request", "quotation")) or WORDS["asks"].fullmatch(said)
-        if not is_of_user or WORDS["about_words"].search(said):
+        is_told = one.omitted in ("greeting", "question", "joke") or (not one.omitted and WORDS["own"].match(said))
+        if WORDS["about_words"].search(said) or not (is_told or WORDS["asks"].fullmatch(said)):
             return True
     return False
+
+
+class SlotStatement(NamedTuple):
+    """A clause states, changes, ends, denies or doubts a value of `keys`, every one if it is empty; or tells of none."""
+
+    act: str
+    keys: frozenset[str] = frozenset()
+    value: str = ""
+
+
+def same_value(one: str | None, other: str | None) -> bool:
+    """Whether two values are the same: "nut" and "nuts", "June 14" and "14 June"."""
+    said = [_VALUE_WORDS.findall(f"{value or ''}".casefold()) for value in (one, other)]
+    forms = [{DATES.get(word, word.rstrip("s")) for word in words} for words in said]
+    return forms[0] == forms[1] != set()
+
+
+def are_plain(content: str, found: Sequence[Sentence], said: Sequence[Sequence[SlotStatement]]) -> bool:
+    """Whether a message fills and ends the slots that its sentences speak of, as it is plain as a whole.
+
+    Plain is prose of clauses that fill or end slots, each whole, with a greeting before them, and likings and questions
+    about other things than words behind; it says nothing twice. Who takes back, hedges, quotes or plays is not plain.
+    """
+    if not _PROSE.fullmatch(plain(content).strip()) or _clash([one for some in said for one in some]):
+        return False
+    is_begun = False
+    for one, some in zip(found, said, strict=True):
+        is_begun = is_begun or any(statement.keys for statement in some)
+        is_behind = bool(some) or WORDS["asks"].fullmatch(plain(one.text))
+        if not (is_behind if is_begun else one.omitted == "greeting"):
+            return False
+    return is_begun
+
+
+def slot_statements(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
+    """What a sentence does to slots: nothing unless each of its clauses fills or ends one, or tells a liking."""
+    said = without_fillers(sentence)
+    if said.isupper() or not is_english(sentence):
+        return ()
+    whole = _read_clause(said, at)
+    clauses = [whole] if whole else [_read_clause(part, at) for part in WORDS["joint"].split(said) if part]
+    return tuple(one for clause in clauses for one in clause) if all(clauses) else ()
+
+
+def doubts(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
+    """The diets that a clause of any sentence ends or denies, and the user's allergies that it calls in question."""
+    found: list[SlotStatement] = []
+    for clause in map(without_fillers, WORDS["beside"].split(plain(sentence))):
+        found += [one for one in _read_clause(clause, at) if "diet" in one.keys]
+        if WORDS["unallergic"].search(clause) and not WORDS["others"].search(sentence):
+            foods = WORDS["food"].findall(clause) or [""]
+            found += [SlotStatement("doubts", frozenset({"allergy"}), food) for food in foods]
+    are_over = [one for one in found if one.act not in FILLS]
+    return () if WORDS["still"].search(sentence) or _clash(found) else tuple(are_over)
+
+
+def _clash(said: Sequence[SlotStatement]) -> bool:
+    """Whether a message says two things of one key: two values where one can be, or a value and its end."""
+    for one, other in combinations(dict.fromkeys(said), 2):
+        are_fills = [some.act in FILLS for some in (one, other)]
+        keys = {key for key in one.keys & other.keys if not all(are_fills) or is_single_valued(key)}
+        is_same = same_value(one.value, other.value) or not (one.value and other.value)
+        if keys and any(are_fills) and is_same != all(are_fills):
+            return True
+    return False
+
+
+def without_fillers(said: str) -> str:
+    """A clause without contractions, greetings and polite words before it."""
+    said = re.sub(r"\bi'?m\b", "I am", plain(said).replace("can't", "cannot"), flags=re.IGNORECASE)
+    said = said.replace("n't", " not").replace("'ve", " have").replace("'re", " are").strip(".!,;:…)(")
+    while (shorter := WORDS["filler"].sub("", said, count=1)) != said:
+        said = shorter
+    return said.strip()
+
+
+def _read_clause(clause: str, at: datetime) -> list[SlotStatement]:
+    """What a whole clause does to slots, or that it tells a liking; nothing for every other clause.
+
+    What lies ahead, ends or was long ago says nothing of today; nor does "I live in Rome this week", but "since".
+    """
+    said, is_dated = clause, False
+    for when in reversed(find_times(clause, at)):
+        is_long_ago = when.role == "at" and when.last < at.date() - timedelta(days=366)
+        if when.first > at.date() or when.role == "until" or is_long_ago:
+            return []
+        if when.role == "at":
+            is_dated = True
+            said = f"{WORDS['before_time'].sub(' ', said[: when.span[0]])}{said[when.span[1] :]}"
+    adverbs = [] if WORDS["negation"].search(said) else [one.casefold() for one in WORDS["adverb"].findall(said)]
+    said = " ".join((WORDS["adverb"].sub("", said) if adverbs else said).split()).strip(" ,")
+    shorter = WORDS["tail"].sub("", said)
+    for act, slot, pattern in _PATTERNS:
+        bare = WORDS["role"].sub("", shorter) if slot == "employer" else shorter
+        if (match := pattern.fullmatch(said) or pattern.fullmatch(bare)) and not (is_dated and act == "states"):
+            got = {name.partition("_")[0]: part for name, part in match.groupdict().items() if part}
+            value, keys = got.get("v", ""), frozenset(got.keys() & WRITTEN.keys() or slot.split())
+            is_known = {
+                "home_city": name_key(value.partition(",")[0]) in _HOMES,
+                "employer": not is_first_name(name_key(value)),  # "I work for Tom"
+                "known_relative": is_first_name(name_key(value.partition(" ")[0])),  # not "Netflix is my boyfriend"
+            }
+            values = WORDS["several"].split(value) if slot == "allergy" else [value]
+            does = "changes" if act == "states" and not {"now", "again"}.isdisjoint(adverbs) else act
+            found = [SlotStatement(does, keys, one) for one in values if is_known.get(slot, True)]
+            return [*found, SlotStatement("tells")] if found and match.string != said else found
+    return [SlotStatement("tells")] if WORDS["aside"].fullmatch(said) else []

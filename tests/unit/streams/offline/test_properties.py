@@ -14,8 +14,7 @@ from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.model import RuleModel
 from mnemolog.streams.offline.resolve import judge
-from mnemolog.streams.offline.sentences import sentences
-from mnemolog.streams.offline.slots import slot_statements
+from mnemolog.streams.offline.sentences import sentences, slot_statements
 from tests.support.builders.prompts import MONDAY, extraction, known_fact, turn, user
 from tests.support.builders.questions import number_conflicts
 

@@ -8,7 +8,7 @@ from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message
 from mnemolog.streams.offline.extract import read_turn
-from mnemolog.streams.offline.slots import slot_statements
+from mnemolog.streams.offline.sentences import slot_statements
 from mnemolog.testing import InMemoryClient
 from tests.support.builders.prompts import MONDAY, turn, user
 
