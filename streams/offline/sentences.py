@@ -13,14 +13,15 @@ from typing import Final, NamedTuple
 
 import sentencex  # type: ignore[import-untyped]  # ships no types
 
-from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import OmissionReason
 from mnemolog.streams.entities.names import is_first_name, name_key
 from mnemolog.streams.text.times import find_times
-from mnemolog.streams.text.tokens import DATE_PARTS, DATES, compiled, tables
+from mnemolog.streams.text.tokens import DATE_PARTS, DATES, TENSES, compiled, tables
 
 _TABLES: Final = tables(Path(__file__).with_name("phrases.toml"))
-_PARTS: Final = _TABLES["parts"] | DATE_PARTS
+_PARTS: Final = (
+    _TABLES["parts"] | DATE_PARTS | {"past": "|".join(sorted(past for pasts, _ in TENSES for past in pasts))}
+)
 OMITTED: Final = {reason: compiled(text, _PARTS) for reason, text in _TABLES["omitted"].items()}
 WORDS: Final = {name: compiled(text, _PARTS) for name, text in _TABLES["words"].items()}
 _SHOWN: Final = {name: compiled(text, _PARTS | _TABLES["shown_parts"]) for name, text in _TABLES["shown"].items()}
@@ -42,6 +43,7 @@ _ROWS: Final = _TABLES["written"]
 _TIES: Final = {tie: _ROWS[kind] for kind in ("pet", "relative") for tie in compiled(f"{{{kind}}}", _PARTS).groupindex}
 WRITTEN: Final = _ROWS | _TIES
 """By key how its facts are written: the text, more words for searches, the category and the importance."""
+_MANY: Final = (_ROWS["allergy"], _ROWS["pet"])  # of which a message may name several
 _HOMES: Final = frozenset(Path(__file__).with_name("cities.txt").read_text(encoding="utf-8").splitlines())
 """Cities of at least 100 000 people, by the keys of their names (GeoNames, CC BY 4.0), without those of regions."""
 _PROSE: Final = re.compile(r"(?!.*\.\.)(?:[^\W_]|[ ,.!?'-]|(?<=[.!?])\s+)+")  # a line break stands behind a sentence
@@ -141,20 +143,20 @@ def _cut(text: str, limit: int) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def may_give_voice(role: str, content: str, asked: str) -> bool:
-    """Whether "I" may be somebody else beside a message that does more than greet, answer, tell of the user, and ask."""
-    if WORDS["wording"].search(content):
+    """Whether "I" may be somebody else beside a message that does not greet, answer, tell of the user or ask."""
+    if WORDS["plays" if role == "assistant" else "wording"].search(content):
         return True
     is_answer = "?" in asked and len(content.split()) <= MAX_ANSWER
     for one in sentences(content) if role == "user" and not is_answer else ():
         said = plain(one.text)
-        is_told = one.omitted in ("greeting", "question", "joke") or (not one.omitted and WORDS["own"].match(said))
+        is_told = one.omitted in ("greeting", "question", "joke") or (not one.omitted and WORDS["told"].match(said))
         if WORDS["about_words"].search(said) or not (is_told or WORDS["asks"].fullmatch(said)):
             return True
     return False
 
 
 class SlotStatement(NamedTuple):
-    """A clause states, changes, ends, denies or doubts a value of `keys`, every one if it is empty; or tells of none."""
+    """A clause states, changes, ends, denies or doubts a value of `keys`, all if it is empty; or tells of none."""
 
     act: str
     keys: frozenset[str] = frozenset()
@@ -211,7 +213,7 @@ def _clash(said: Sequence[SlotStatement]) -> bool:
     """Whether a message says two things of one key: two values where one can be, or a value and its end."""
     for one, other in combinations(dict.fromkeys(said), 2):
         are_fills = [some.act in FILLS for some in (one, other)]
-        keys = {key for key in one.keys & other.keys if not all(are_fills) or is_single_valued(key)}
+        keys = {key for key in one.keys & other.keys if not all(are_fills) or WRITTEN[key] not in _MANY}
         is_same = same_value(one.value, other.value) or not (one.value and other.value)
         if keys and any(are_fills) and is_same != all(are_fills):
             return True

@@ -218,10 +218,13 @@ GIVES_VOICE = [
     *("We play travel agency, I'm the customer.", "I'm learning Thai and this is my homework.", "I practise my part."),
     *("My grandma sent me a letter.", "Forwarded from mum", "Otto's words from last night", "She wants to say:"),
     *("Guess which one is false.", "Two truths and a lie!", "My character in the game is a bard.", "Level 3 wizard"),
+    *("We're dubbing a film and I read the lead.", "I'm testing you.", "Next I paste what the client said."),
+    *("My son types from here on.", "I'll write as my grandmother would.", "My husband dictates, I only type."),
     *("How would my brother introduce himself?", "Fill in the visa form for my father.", "Corrige mis frases."),
 ]
 LEAVES_VOICE = [
-    *("Hi!", "Thanks, that was helpful!", "I love hiking.", "My knee hurts since yesterday.", "I'm vegan."),
+    *("My name is Eva.", "I bought a car.", "My landlord has raised the rent.", "We had a great summer."),
+    *("Hi!", "Thanks, that was helpful!", "I love hiking.", "I twisted my knee yesterday.", "I'm vegan."),
     *("What is a good restaurant near the lake?", "Can you recommend a gym?", "How do I cook rice?"),
 ]
 
