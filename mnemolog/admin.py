@@ -1,8 +1,8 @@
 """Operators' work on topics and tables; errors of the drivers become this package's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, Literal
@@ -27,6 +27,7 @@ from mnemolog.projections.rebuild.scope_indexes import index_scopes as make_scop
 from mnemolog.projections.sql import queries
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka import connected_admin
+from mnemolog.streams.kafka.access import refuse_wrong_access
 from mnemolog.streams.kafka.admin import TopicState, describe_topics, ensure_topics
 from mnemolog.streams.kafka.dead_letters import StoredDeadLetter, newest_dead_letters, read_dead_letter
 from mnemolog.streams.kafka.lag import StageLag, stage_lags
@@ -41,9 +42,9 @@ COORDINATOR_POLL_SECONDS: Final = 0.1
 
 async def create_topics(settings: Settings) -> list[str]:
     """Create what is missing; the names. Raises `StartRefused` where what is there differs from what is declared."""
-    with translated_kafka_errors(settings):
+    async with translated_kafka_errors(settings):
         created = await ensure_topics(
-            settings.kafka or "",
+            settings.kafka_address,
             partitions=settings.partitions,
             replication_factor=settings.replication_factor,
             prefix=settings.topic_prefix,
@@ -55,7 +56,7 @@ async def create_topics(settings: Settings) -> list[str]:
 async def _wait_for_coordinator(settings: Settings) -> None:
     """Wait until Kafka can coordinate consumer groups: a new one prepares that at the first request."""
     try:
-        async with connected_admin(settings.kafka or "") as admin, asyncio.timeout(COORDINATOR_SECONDS):
+        async with connected_admin(settings.kafka_address) as admin, asyncio.timeout(COORDINATOR_SECONDS):
             await retry_while(
                 lambda error: isinstance(error, KafkaError) and error.retriable,
                 lambda: admin.find_coordinator("mnemolog"),
@@ -68,26 +69,26 @@ async def _wait_for_coordinator(settings: Settings) -> None:
 
 
 async def topic_states(settings: Settings) -> list[TopicState]:
-    with translated_kafka_errors(settings):
-        return await describe_topics(settings.kafka or "", prefix=settings.topic_prefix)
+    async with translated_kafka_errors(settings):
+        return await describe_topics(settings.kafka_address, prefix=settings.topic_prefix)
 
 
 async def dead_letters(settings: Settings, *, limit: int) -> list[StoredDeadLetter]:
     """The newest dead letters, of all tenants."""
-    with translated_kafka_errors(settings):
-        return await newest_dead_letters(settings.kafka or "", prefix=settings.topic_prefix, limit=limit)
+    async with translated_kafka_errors(settings):
+        return await newest_dead_letters(settings.kafka_address, prefix=settings.topic_prefix, limit=limit)
 
 
 async def dead_letter(settings: Settings, partition: int, offset: int) -> StoredDeadLetter | None:
     """The dead letter at a position of its topic; None where there is none."""
-    with translated_kafka_errors(settings):
-        return await read_dead_letter(settings.kafka or "", partition, offset, prefix=settings.topic_prefix)
+    async with translated_kafka_errors(settings):
+        return await read_dead_letter(settings.kafka_address, partition, offset, prefix=settings.topic_prefix)
 
 
 async def lags(settings: Settings) -> list[StageLag]:
     """The workers and the lag of every stage."""
-    with translated_kafka_errors(settings):
-        return await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
+    async with translated_kafka_errors(settings):
+        return await stage_lags(settings.kafka_address, prefix=settings.topic_prefix)
 
 
 async def look_at_tables(settings: Settings) -> tuple[TableCounts, list[WorkerProblem]]:
@@ -121,10 +122,10 @@ async def audit(settings: Settings) -> Audit:
     async with _connection(settings) as connection:
         books = await audit_tables(connection, now=datetime.now(UTC))
     try:
-        with translated_kafka_errors(settings):
+        async with translated_kafka_errors(settings):
             async with asyncio.timeout(AUDIT_KAFKA_SECONDS):
                 await _wait_for_coordinator(settings)
-                lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
+                lags = await stage_lags(settings.kafka_address, prefix=settings.topic_prefix)
     except ServerUnavailableError as error:
         blind = Finding(severity="warning", what="what the topic still holds was not looked at", advice=str(error))
         return replace(books, findings=(*books.findings, blind))
@@ -170,10 +171,8 @@ async def rebuild(
         on_progress(progress.step, progress.done, progress.total)
 
     url = settings.postgres or ""
-    opened = (
-        open_table_log(url) if source == "table" else open_kafka_log(settings.kafka or "", prefix=settings.topic_prefix)
-    )
-    async with opened as log:
+    kafka = open_kafka_log(settings.kafka_address, prefix=settings.topic_prefix)
+    async with open_table_log(url) if source == "table" else kafka as log:
         return await rebuild_tables(url, log, verify_only=verify_only, full=full, progress=report)
 
 
@@ -191,11 +190,13 @@ async def index_scopes(
     )
 
 
-@contextmanager
-def translated_kafka_errors(settings: Settings) -> Iterator[None]:
+@asynccontextmanager
+async def translated_kafka_errors(settings: Settings) -> AsyncIterator[None]:
+    """Errors of Kafka in words. `SettingsError` for an account, a certificate or a right that waiting does not mend."""
     try:
         yield
     except (KafkaError, TimeoutError) as error:
+        await refuse_wrong_access(settings.kafka_address, error)
         raise ServerUnavailableError(
             f"Kafka at {settings.kafka} cannot be reached ({error!r}): start it, or correct MNEMOLOG_KAFKA"
         ) from error

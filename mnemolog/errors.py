@@ -15,7 +15,7 @@ from mnemolog.projections.errors import (
     UnknownFactError,
     UnknownTurnError,
 )
-from mnemolog.schemas.errors import InvalidArgumentError, MnemologError
+from mnemolog.schemas.errors import InvalidArgumentError, MnemologError, SettingsError
 from mnemolog.schemas.policy import LIMIT_ADVICE, LimitHit
 
 __all__ = [
@@ -40,10 +40,6 @@ __all__ = [
     "UnknownTurnError",
     "WaitTimeoutError",
 ]
-
-
-class SettingsError(MnemologError):
-    """A setting has a wrong value or does not exist; the message names it."""
 
 
 class MissingExtraError(MnemologError):

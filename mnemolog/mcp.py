@@ -6,6 +6,7 @@ The docstring of a tool is what the model reads: when to call it, and what comes
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
@@ -241,12 +242,10 @@ class MemoryTools:
     ) -> Event:
         """Ask how a change ended whose status was `pending`, and what it did to the memories."""
         memory = await self._client(ctx, "read")
-        if wait_seconds == 0:
-            return _event(await memory.status(event_id))
-        try:
-            return _event(await memory.wait(event_id, timeout=wait_seconds))
-        except WaitTimeoutError:
-            return _event(await memory.status(event_id))
+        with suppress(WaitTimeoutError):
+            if wait_seconds:
+                return _event(await memory.wait(event_id, timeout=wait_seconds))
+        return _event(await memory.status(event_id))
 
     async def save_memory(self, ctx: Context[Any, Any], content: MemoryText) -> Event:
         """See `add_memory`."""
@@ -272,7 +271,8 @@ async def _end(change: Awaitable[Result]) -> Event:
 
 
 def _memory(fact: Fact, *, would_replace: Iterable[ConflictingFact] = ()) -> Memory:
-    status = "unresolved" if fact.unresolved and fact.status == "active" else fact.status
+    doubt = "unresolved" if fact.unresolved else "disputed" if fact.disputed else ""
+    status = doubt if doubt and fact.status == "active" else fact.status
     end = fact.true_to or fact.valid_until
     return Memory(
         id=str(fact.fact_id),

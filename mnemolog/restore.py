@@ -53,18 +53,18 @@ async def restore_log(
     """
     async with _servers(settings) as reached:
         await create_topics(reached)  # a topic that is gone altogether is a log without records
-        kafka, prefix = reached.kafka or "", reached.topic_prefix
-        with translated_kafka_errors(reached):
-            await refuse_running_workers(kafka, prefix=prefix)
+        prefix = reached.topic_prefix
+        async with translated_kafka_errors(reached):
+            await refuse_running_workers(reached.kafka_address, prefix=prefix)
         async with (
-            open_kafka_log(kafka, prefix=prefix) as log,
+            open_kafka_log(reached.kafka_address, prefix=prefix) as log,
             open_pool(reached.postgres or "", min_size=1, max_size=2, application_name="mnemolog-restore") as pool,
         ):
             tables = TableLogSource(pool)
             losses = await find_losses(log, tables)
             total = sum(loss.missing for loss in losses)
             if losses and not verify_only:
-                with translated_kafka_errors(reached):
+                async with translated_kafka_errors(reached):
                     await append_lost_commits(
                         reached, losses, log, tables, on_appended=lambda done: on_progress("appending", done, total)
                     )

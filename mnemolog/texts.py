@@ -1,17 +1,19 @@
 """Answers of `explain` and `why-not` in English sentences."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from mnemolog.projections.queries.explain import Explanation, FactEvent, FactExtraction, FactSource, LinkedEntity
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE
 from mnemolog.projections.queries.trace import FactTexts, TracedCall, TracedDecision, TracedName
-from mnemolog.projections.queries.write_result import MissingReason, MissingStatement
 from mnemolog.projections.search.search import ScopeCount
 from mnemolog.schemas.entities import ResolutionStep, UnlinkedReason
+
+if TYPE_CHECKING:
+    from mnemolog.projections.queries.explain import Explanation, FactEvent, FactExtraction, FactSource, LinkedEntity
+    from mnemolog.projections.queries.write_result import MissingReason, MissingStatement
 
 OFFLINE_NOTICE: Final = (
     "Facts are read by simple rules (MNEMOLOG_PROVIDER=offline), a stand-in for a language model: "
@@ -26,7 +28,7 @@ NO_TURN: Final = "no turn of this scope that may be shown has a word of the ques
 _MAX_QUOTED_CHARACTERS: Final = 300  # characters of a text that is quoted: a raw store keeps messages of any length
 
 
-def explanation_sentences(explanation: Explanation, texts: FactTexts) -> list[str]:
+def explanation_sentences(explanation: "Explanation", texts: FactTexts) -> list[str]:
     """Where a fact came from, how it was read and decided, and what happened to it since, in this order."""
     fact, related, of_entities = explanation.fact, list[str](), list[str]()
     for one in explanation.relations:
@@ -67,7 +69,7 @@ _CHANGE_PHRASES: Final[Mapping[str, str]] = {
 }
 
 
-def _entity_sentence(linked: LinkedEntity) -> str:
+def _entity_sentence(linked: "LinkedEntity") -> str:
     """Which entity a fact names, and how the entity was found."""
     if linked.said is None:
         return f"its {linked.role} is {linked.name}, the user"
@@ -112,7 +114,7 @@ _UNLINKED_PHRASES: Final[Mapping[UnlinkedReason, str]] = {
 }
 
 
-def missing_sentence(missing: MissingStatement) -> str:
+def missing_sentence(missing: "MissingStatement") -> str:
     """Why a statement became no fact that is believed."""
     return _MISSING_SENTENCES[missing.reason].format(
         known=missing.known or missing.fact_id or "a known fact",
@@ -122,9 +124,19 @@ def missing_sentence(missing: MissingStatement) -> str:
     )
 
 
-def no_hit_sentence(missed: ScopeCount) -> str:
-    """Why a search found nothing: nothing is near, nothing is known, or it is known under ids that were left out."""
+def other_model_sentence(asked: str, stored: Iterable[str]) -> str:
+    """Why a vector finds nothing."""
+    return f"by words alone: the question was embedded by {asked}, these facts by {', '.join(stored)}; {_SAME_MODEL}"
+
+
+def no_hit_sentence(missed: ScopeCount, model: str | None = None) -> str:
+    """Why a search found nothing: nothing is near, nothing is known, or it is known under ids that were left out.
+
+    Or no fact can be compared with a question that `model` has embedded.
+    """
     why = "nothing known is near enough to this question" if missed.within else "nothing is known in this scope"
+    if model is not None and missed.models and model not in missed.models:
+        why = f"nothing was found {other_model_sentence(model, missed.models)}"
     if not missed.beside:
         return why
     names = " or ".join(_ID_PHRASES[name] for name in missed.ids)
@@ -133,8 +145,9 @@ def no_hit_sentence(missed: ScopeCount) -> str:
     return f"{why}; facts in scopes that also name {names}: {missed.beside}, search with {wider} ({options})"
 
 
+_SAME_MODEL: Final = "give the client the embedder of the stages (MNEMOLOG_EMBEDDING_PROVIDER and _MODEL)"
 _ID_PHRASES: Final = {"user_id": "a user", "agent_id": "an agent", "app_id": "an app", "run_id": "a run"}
-_MISSING_SENTENCES: Final[Mapping[MissingReason, str]] = {
+_MISSING_SENTENCES: Final[Mapping["MissingReason", str]] = {
     "excerpt_not_found": "left out: the excerpt that should prove it {detail}{near}",
     "unfounded": "left out: {detail}{near}",
     "invalid_fact": "left out: no reply of the model stated it in a valid form{near}",
@@ -194,7 +207,7 @@ def shared_call_sentence(call: TracedCall) -> str:
     return f"Its extraction shared a call with {others} (request {call.request})."
 
 
-def _source_sentence(source: FactSource, extraction: FactExtraction | None, fact: Fact) -> str:
+def _source_sentence(source: "FactSource", extraction: "FactExtraction | None", fact: Fact) -> str:
     if source.kind == "command":
         by = f" by {source.actor}" if source.actor else ""
         order = f"({source.order}{by}) " if source.order else ""
@@ -220,7 +233,7 @@ def _said_before(at: datetime, fact: Fact, excerpt: str, place: str = "") -> str
     return f"by {_minute(at)}, {fact.speaker or 'a turn'} had said{place}: {_quoted(excerpt)}"
 
 
-def _extraction_sentences(extraction: FactExtraction | None) -> Iterator[str]:
+def _extraction_sentences(extraction: "FactExtraction | None") -> Iterator[str]:
     if extraction is None:
         return
     for note in extraction.notes:
@@ -285,7 +298,7 @@ _OWN_EVENT_PHRASES: Final[Mapping[str, str]] = {
 }
 
 
-def _event_sentence(event: FactEvent, fact: Fact, known: FactTexts) -> str:
+def _event_sentence(event: "FactEvent", fact: Fact, known: FactTexts) -> str:
     moved = next((one for one in event.moved_ends if one["fact_id"] == str(fact.fact_id)), None)
     if moved is not None:
         return _moved_end_sentence(event, moved, known)
@@ -302,7 +315,7 @@ def _event_sentence(event: FactEvent, fact: Fact, known: FactTexts) -> str:
     return f"{_minute(event.decided_at)}: {words}{other}, by {who} in {event.source_id}: {event.reason}.{notes}"
 
 
-def _moved_end_sentence(event: FactEvent, moved: Mapping[str, Any], known: FactTexts) -> str:
+def _moved_end_sentence(event: "FactEvent", moved: Mapping[str, Any], known: FactTexts) -> str:
     """The new end of a fact whose ender was withdrawn, is about another entity, or proved to have begun earlier."""
     ended_at = moved["ended_at"]
     end = f"it ended {_minute(datetime.fromisoformat(ended_at))} instead" if ended_at else "its end was taken back"

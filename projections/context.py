@@ -28,7 +28,7 @@ from mnemolog.schemas.facts import ImportanceCategory
 from mnemolog.schemas.scope import Scope
 
 Section = Literal["constraints", "task", "relevant", "preferences"]
-Doubt = Literal["pending", "unresolved", "low_confidence", "old"]
+Doubt = Literal["pending", "disputed", "unresolved", "low_confidence", "old"]
 SECTIONS: Final[tuple[Section, ...]] = ("constraints", "task", "relevant", "preferences")
 """By priority, the first the highest (Mem Skill, stage 6, with what is relevant before soft preferences)."""
 SECTION_OF_CATEGORY: Final[Mapping[str, Section]] = {
@@ -45,6 +45,7 @@ OLD_AFTER: Final = timedelta(days=365)
 OLD_TASK_AFTER: Final = timedelta(days=30)
 DOUBT_WORDS: Final[Mapping[Doubt, str]] = {
     "pending": "not confirmed",
+    "disputed": "disputed, and not settled",
     "unresolved": "in conflict with another fact",
     "low_confidence": "uncertain",
     "old": "not mentioned since {}",
@@ -60,6 +61,7 @@ def doubts_of(fact: Fact, at: datetime, min_confidence: float) -> tuple[Doubt, .
     lifetime = OLD_TASK_AFTER if fact.category == "task_context" else OLD_AFTER
     doubts: dict[Doubt, bool] = {
         "pending": fact.status == "pending_confirmation",
+        "disputed": fact.disputed,
         "unresolved": fact.unresolved or fact.stale,
         "low_confidence": fact.confidence < min_confidence,
         "old": fact.category not in LASTING_CATEGORIES and at - last_mention(fact) > lifetime,
@@ -376,13 +378,19 @@ def context_facts(
     """Each fact once, in the order of the text, and why it is doubtful.
 
     By section; in it hits keep their order, and behind them facts of the profile go by importance, confidence and the
-    last mention. A soft preference that is a hit is relevant, and so are health that is no fact of the profile and what
-    only ends or denies something.
+    last mention. A soft preference that is a hit is relevant, and so are health that is no fact of the profile, what
+    only ends or denies something, and constraints that are disputed or wait for a confirmation.
     """
     lasting = {fact.fact_id: fact for fact in profile_facts}
     places: dict[UUID, tuple[Section, Fact]] = {}
-    for fact in hits:
+
+    def section_of(fact: Fact) -> Section:
         section = SECTION_OF_CATEGORY.get(fact.category, "relevant")
+        is_no_rule = fact.disputed or fact.status == "pending_confirmation"
+        return "relevant" if section == "constraints" and is_no_rule else section
+
+    for fact in hits:
+        section = section_of(fact)
         passes = section == "preferences" or (fact.category == "health" and fact.fact_id not in lasting)
         passes = passes or fact.action_hint == "retract"
         places.setdefault(fact.fact_id, ("relevant" if passes else section, fact))
@@ -390,7 +398,7 @@ def context_facts(
         lasting.values(),
         key=lambda one: (-one.importance, -one.confidence, -last_mention(one).timestamp(), str(one.fact_id)),
     ):
-        places.setdefault(fact.fact_id, (SECTION_OF_CATEGORY.get(fact.category, "relevant"), fact))
+        places.setdefault(fact.fact_id, (section_of(fact), fact))
     found = []
     for section, fact in sorted(places.values(), key=lambda place: SECTIONS.index(place[0])):
         doubts = doubts_of(fact, at, min_confidence)

@@ -55,6 +55,14 @@ def fault_of(error: BaseException) -> Fault:
     return "record" if isinstance(error, (psycopg.DataError, psycopg.IntegrityError, OverflowError)) else "program"
 
 
+def without_rows(error: BaseException) -> str:
+    """An error for logs: Postgres's own message and its detail may quote the row, which has the words of a user."""
+    if not isinstance(error, psycopg.Error) or error.sqlstate is None:
+        return str(error).strip() or type(error).__name__
+    place = (error.diag.schema_name, error.diag.table_name, error.diag.column_name, error.diag.constraint_name)
+    return " ".join((type(error).__name__, error.sqlstate, *filter(None, place)))
+
+
 @dataclass(slots=True)
 class StatementTallies:
     """How many statements of each operation came to an end, and how many the statement timeout stopped."""

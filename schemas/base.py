@@ -80,6 +80,8 @@ IfAny = Annotated[T, Field(exclude_if=lambda given: not given)]
 """A field that is written only where it is not empty."""
 SourceKind = Literal["turn", "command"]
 """The two kinds of records of `conversation_turns`."""
+Outcome = Literal["stored", "nothing_stored", "rejected", "failed", "done"]
+"""How a source ended; `done` is the end of a command that was carried out."""
 FieldPath = tuple[int | str, ...]
 """Where in a record a fault is: names of fields and places in lists."""
 Text = Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_storable)]
@@ -101,7 +103,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
-PART_OF_ANSWERS = ConfigDict(extra="forbid", allow_inf_nan=False)
+PART_OF_ANSWERS = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 """For parts of records that answers hold too: they are dataclasses, which are written as JSON as they are."""
 
 

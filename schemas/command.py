@@ -20,13 +20,13 @@ from mnemolog.schemas.base import (
     Versioned,
 )
 from mnemolog.schemas.entities import MAX_MERGED, MAX_MOVED, EntityName, EntityType
-from mnemolog.schemas.events import ConflictAction
 from mnemolog.schemas.facts import (
     DEFAULT_IMPORTANCE,
     MAX_MORE_CATEGORIES,
     ActionHint,
     Authority,
     Certainty,
+    ConflictAction,
     MoreCategories,
     Slot,
 )
@@ -113,12 +113,13 @@ CommandText = Annotated[
 
 
 class Edit(Record):
-    """A fact, or a former version of it, and its new text; key and all else stay as they are unless given.
+    """A fact, or a former version of it, and its new text; what is not given stays as far as the text says the same.
 
-    A text that has nothing in common with the old one states another fact: of key, category and all else it has what
-    is given. Without `value` the value is read from the new text where that is clear, else the fact has none; "" clears
-    it. `value_json` stays with its value. Without `metadata` those of the fact stay. `true_from` is since when the new
-    text is true; without it, that is read from a date in whose place the text has another one.
+    A plain English sentence has the key, value, category and subject that it names. Another one that lacks a word of
+    the old text besides the value, or has nothing in common with it, states another fact: of key, category and all else
+    it has what is given. Without `value` the value is read from the new text where that is clear, else the fact has
+    none; "" clears it. `value_json` stays with its value. Without `metadata` those of the fact stay. `true_from` is
+    since when the new text is true; without it, that is read from a date in whose place the text has another one.
     """
 
     fact_id: UUID

@@ -4,10 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Count, Identifier, IfAny, Metadata, SourceKind, Text, Timestamp, Versioned
+from mnemolog.schemas.base import Count, Identifier, IfAny, Metadata, Outcome, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.entity_events import AnyEntityEvent
-from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Origin, Provenance
@@ -40,7 +39,7 @@ class Commit(Versioned):
     speaker: Text | None = None
     events: tuple[MemoryEvent, ...] = ()
     entity_events: IfAny[tuple[AnyEntityEvent, ...]] = ()
-    provenance: Provenance = Provenance()
+    provenance: Provenance = Provenance.model_construct()
     based_on: Count = 0
     metadata: Metadata = Field(default_factory=dict)
 

@@ -35,7 +35,9 @@ class ModelPrice(Record):
     since: date | None = None
 
 
-LOCAL_MODELS: Final = tuple(ModelPrice(model=name, input=Decimal(0)) for name in ("rules-*", "all-MiniLM-L6-v2-int8"))
+LOCAL_MODELS: Final = tuple(
+    ModelPrice.model_construct(model=name, input=Decimal(0)) for name in ("rules-*", "all-MiniLM-L6-v2-int8")
+)
 """Models that run in the worker itself: nobody is paid for their tokens."""
 
 

@@ -195,9 +195,15 @@ class AnsweredName(Record):
     reason: NameReason
 
 
+_BEFORE_NAMES: Final = frozenset(
+    word.casefold() for kind in ("titles", "older", "younger", "old") for word in WORDS_AROUND_TIES[kind].split("|")
+)
+
+
 def name_head(key: str) -> str:
-    """What a name of this key is looked up by: the first letters of its first word."""
-    return key.partition(" ")[0][:HEAD_LETTERS]
+    """What a name of this key is looked up by: the first letters of its first word that is no title and no age."""
+    first, *rest = key.split(" ", 2)
+    return (rest[0] if rest and first in _BEFORE_NAMES else first)[:HEAD_LETTERS]
 
 
 def name_ends(key: str) -> str:
@@ -265,11 +271,15 @@ _GAPS: Final = re.compile(r"[^a-z0-9]+")
 def _registry() -> Iterator[tuple[str, ReadPredicate]]:
     tables = tomllib.loads(Path(__file__).with_name("predicates.toml").read_text(encoding="utf-8"))
     for name, entry in tables.items():
-        predicate = Predicate(name=name, inverse=entry["inverse"], single_valued=entry.get("single_valued", False))
-        for word in (*entry.get("inverse_words", "").split(), entry["inverse"]):
-            yield word, ReadPredicate(word=word, predicate=predicate, is_reversed=True)
-        for word in (*entry.get("words", "").split(), name):
-            yield word, ReadPredicate(word=word, predicate=predicate)
+        for before in ("", "former_") if entry.get("may_end") else ("",):
+            is_single = entry.get("single_valued", False)
+            predicate = Predicate(name=before + name, inverse=before + entry["inverse"], single_valued=is_single)
+            inverse = (*entry.get("inverse_words", "").split(), entry["inverse"])
+            words = (*entry.get("words", "").split(), name)
+            for word, is_reversed in (*((one, True) for one in inverse), *((one, False) for one in words)):
+                for prefix in (before, "ex_") if before else ("",):
+                    read = ReadPredicate(word=prefix + word, predicate=predicate, is_reversed=is_reversed)
+                    yield read.word, read
 
 
 WORDS: Final[Mapping[str, ReadPredicate]] = dict(_registry())

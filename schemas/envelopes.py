@@ -19,8 +19,6 @@ from mnemolog.schemas.vector import VectorBytes
 
 MAX_DETAIL = 2000
 """Characters of the detail that a source's end may have."""
-Outcome = Literal["facts", "no_facts", "rejected", "failed", "done"]
-"""How a source ended; `done` is the end of a command that was carried out."""
 
 
 BINARY_FORMAT: Final = 1
@@ -36,7 +34,7 @@ _NameVectors = Annotated[
 class End(Record):
     """The end a stage has already found for a source; later stages pass it on and the resolver commits it."""
 
-    outcome: Literal["no_facts", "rejected", "failed"]
+    outcome: Literal["nothing_stored", "rejected", "failed"]
     reason: Text
     detail: Text = ""
     limit: LimitHit | None = None
@@ -57,7 +55,7 @@ class Envelope(Versioned):
     infer: bool = True
     speaker: Text | None = None
     metadata: Metadata = Field(default_factory=dict)
-    overrides: Overrides = Overrides()
+    overrides: Overrides = Overrides.model_construct()
     immutable: IfAny[bool] = False
     size: Count = 0
     order: CommandPayload | None = None

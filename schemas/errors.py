@@ -79,6 +79,10 @@ def _unpickled(kind: type[MnemologError], args: tuple[Any, ...], fields: dict[st
     return error
 
 
+class SettingsError(MnemologError):
+    """A setting has a wrong value or does not exist; the message names it."""
+
+
 class InvalidArgumentError(MnemologError, ValueError):
     """An argument of a method is not valid; the message names it and what it should be. Nothing was done."""
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from mnemolog.schemas.base import Count, IfAny, IfSet, Record, Text, Timestamp
-from mnemolog.schemas.facts import MovedEnd, NewFact, PromotedFrom, Reversal, Statement
+from mnemolog.schemas.facts import ConflictAction, MovedEnd, NewFact, PromotedFrom, Reversal, Statement
 from mnemolog.schemas.policy import Level, Policy
 from mnemolog.schemas.provenance import Decision, Guard, Verdict
 
@@ -131,7 +131,6 @@ class Event(Record):
 
 Targets = Annotated[tuple[UUID, ...], Field(min_length=1)]
 Beginning = Annotated[Timestamp | None, Field(exclude_if=lambda moment: moment is None)]
-ConflictAction = Literal["keep_both", "keep_old", "replace", "contradict"]
 
 
 class FactAdded(Event):

@@ -1,7 +1,7 @@
 """Facts on their way from a turn to the log."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
@@ -67,6 +67,7 @@ IMPORTANCE_OF_CATEGORY: dict[ImportanceCategory, float] = {
 DEFAULT_IMPORTANCE = 0.5
 
 ActionHint = Literal["new", "update", "retract"]
+ConflictAction = Literal["keep_both", "keep_old", "replace", "contradict"]
 CATEGORIES = (
     "identity",
     "hard_preference",
@@ -78,6 +79,17 @@ CATEGORIES = (
     "professional",
     "other",
 )
+PROFILE_SECTION_OF: Final[Mapping[str, str]] = {
+    "identity": "identity",
+    "hard_preference": "hard_preferences",
+    "soft_preference": "soft_preferences",
+    "task_context": "current_tasks",
+    "health": "sensitive_topics",
+    "finance": "sensitive_topics",
+    "professional": "work",
+    "relationship": "relationships",
+}
+"""The section of a profile that shows the facts of a category; `other` has those of all others."""
 _STRICTEST: Final = ("hard_preference", "health", "finance", "identity", "relationship", "professional", "task_context")
 Slot = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 MAX_MORE_CATEGORIES: Final = 9

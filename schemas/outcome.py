@@ -5,9 +5,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from mnemolog.schemas.base import Identifier, IfAny, IfSet, SourceKind, Text, Timestamp, Versioned
+from mnemolog.schemas.base import Identifier, IfAny, IfSet, Outcome, SourceKind, Text, Timestamp, Versioned
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.events import FactPending
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.schemas.provenance import Origin

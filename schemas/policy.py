@@ -135,7 +135,7 @@ class Policy(BackgroundRules):
     summary_changes: IfSet[SummaryChanges] = None
     summary_tokens: IfSet[SummaryTokens] = None
     summary_language: IfSet[SummaryLanguage] = None
-    limits: Limits = Limits()
+    limits: Limits = Limits.model_construct()
     note: Text | None = None
 
 

@@ -101,8 +101,8 @@ class PendingCase:
 class CandidateQuery:
     """A new fact to find candidates for: `min_similarity` is the least cosine similarity.
 
-    `key` is given where it holds one value at a time: then facts of that key are candidates at any distance, those
-    about the same `subject` first.
+    Facts of the `key` are candidates at any distance, those about the same `subject` first: all of them, or with
+    `ends_only` the statements of an end or a denial.
     """
 
     vector: Vector
@@ -110,6 +110,7 @@ class CandidateQuery:
     min_similarity: float
     key: str | None = None
     subject: str | None = None
+    ends_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,7 @@ class Turn(Versioned):
     valid_until: Timestamp | None = None
     speaker: SpeakerName = None
     recalled: tuple[Text, ...] = ()
-    overrides: Overrides = Overrides()
+    overrides: Overrides = Overrides.model_construct()
     immutable: bool = False
 
     @classmethod

@@ -8,8 +8,9 @@ import difflib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.schemas.base import Versioned
@@ -25,6 +26,7 @@ from scripts.cldr_words import cldr_places, cldr_words
 from scripts.dashboard import dashboard
 from scripts.lock_parts import build_lock, jars_lock, runtime_lock, uv_lock
 from scripts.pages import cli_page, metrics_page, settings_page, vocabulary_page
+from scripts.reference import python_page, routes_page, views_page
 from tests.quality.model_page import model_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,11 +40,15 @@ SCHEMAS: Mapping[str, type[Versioned]] = {
 """The records that programs in other languages write or read."""
 
 
+@cache
+def openapi_of_server() -> dict[str, Any]:
+    client = AsyncMemoryClient(settings=Settings())
+    return openapi_document(build_app(client, Gate(client, tenant="default", keys=None), max_body=1))
+
+
 def openapi() -> str:
     """What programs in other languages make a client of."""
-    client = AsyncMemoryClient(settings=Settings())
-    app = build_app(client, Gate(client, tenant="default", keys=None), max_body=1)
-    return json.dumps(openapi_document(app), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(openapi_of_server(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def json_schema(model: type[Versioned]) -> str:
@@ -58,6 +64,9 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/metrics.md": metrics_page,
     "docs/model.md": model_page,
+    "docs/python.md": python_page,
+    "docs/routes.md": lambda: routes_page(openapi_of_server()),
+    "docs/views.md": views_page,
     "docs/vocabulary.md": vocabulary_page,
     "streams/text/cldr_places.json": cldr_places,
     "streams/text/cldr_words.json": cldr_words,

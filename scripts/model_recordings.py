@@ -14,8 +14,10 @@ from typing import Final, NoReturn
 from mnemolog.all_in_one import StopRequested, cancel_on_stop
 from mnemolog.cli.errors import INTERRUPTED
 from mnemolog.cli.runtime import run_and_exit, stop_on_signals
+from mnemolog.streams.runtime.models import build_chat_model
 from scripts.model_server import endpoint, model_settings
 from tests.quality.cases import SPLITS
+from tests.quality.known_slots import record_slots
 from tests.quality.model_page import write_page
 from tests.quality.recordings import ROUNDS, record
 from tests.quality.rival import run_rival
@@ -42,6 +44,9 @@ async def _run(given: argparse.Namespace, stop: asyncio.Event) -> None:
             print(await record(split, given.rounds, None, None))
     else:
         async with endpoint(stop, **({"slot_tokens": RIVAL_TOKENS} if given.rival else {})) as base_url:
+            if given.slots:
+                await record_slots(build_chat_model(model_settings(base_url, llm_concurrency=2)))
+                return
             if given.tools:
                 print(await record_choices(base_url, model_settings(base_url).chat_model or ""))
                 return
@@ -57,6 +62,7 @@ def main() -> NoReturn:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="cases of each family")
     parser.add_argument("--minutes", type=float, help="begin no case of a split after so many minutes")
     parser.add_argument("--outcomes", action="store_true", help="ask no model: write what the replies come to now")
+    parser.add_argument("--slots", action="store_true", help="ask without the slots in use, and no more")
     parser.add_argument("--tools", action="store_true", help="ask which tools of `mnemolog mcp` it takes, and no more")
     parser.add_argument("--rival", action="store_true", help="then mem0, which .venv-rival has, on the same server")
     run_and_exit(run(parser.parse_args()))

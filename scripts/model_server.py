@@ -177,7 +177,7 @@ def _build_server(target: Path) -> None:
             f"no llama-server is on the PATH, and {', '.join(missing)} is missing to build one: name one by "
             "LLAMA_SERVER, or apt-get install cmake ninja-build g++"
         )
-    sys.stderr.write("building llama-server (once, some 18 minutes of processor time) ...\n")
+    sys.stderr.write("building llama-server (once, some ten minutes of processor time) ...\n")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         folder = Path(scratch)

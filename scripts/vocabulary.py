@@ -165,8 +165,8 @@ VOCABULARY: Final[tuple[VocabularyEntry, ...]] = (
 
 TURN_STATUSES: Final[Mapping[Status, str]] = {
     "pending": "it is being processed, or its end is not in the tables yet",
-    "facts": "a turn: it said something that is kept, or repeated or changed what was known",
-    "no_facts": "a turn: nothing in it is to be remembered",
+    "stored": "a turn: it said something that is kept, or repeated or changed what was known",
+    "nothing_stored": "a turn: nothing in it is to be remembered",
     "done": "a command: it was carried out as a whole",
     "rejected": "understood and not wanted, nothing was changed: over a limit, empty, or a command that does not apply",
     "failed": "not understood, nothing was changed: no turn, or no valid reply of the model",

@@ -1,6 +1,7 @@
 """Settings of Kafka, the stages and the models; each is an environment variable, too."""
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from mnemolog.schemas.policy import (
     SummaryTokens,
 )
 from mnemolog.schemas.turn import ShownAge, ShownCount, ShownTimeout, ShownTokens
+from mnemolog.streams.kafka_address import KafkaAddress, Mechanism, Security
 
 ProviderName = Literal["offline", "openai"]
 RULES: Final = EffectivePolicy()
@@ -59,6 +61,30 @@ class StreamsSettings(PostgresSettings):
     """Settings of the Kafka side and of the stages."""
 
     kafka: str | None = Field(default=None, description="host:port of Kafka; without it `mnemolog up` starts its own")
+    kafka_security: Security = Field(
+        default="PLAINTEXT", description="what Kafka's listener speaks: with TLS (SSL), and with an account (SASL)"
+    )
+    kafka_mechanism: Mechanism = Field(default="SCRAM-SHA-512", description="how the account signs in")
+    kafka_username: str | None = Field(default=None, min_length=1, description="the account's name")
+    kafka_password: SecretStr | None = Field(default=None, description="its password")
+    kafka_password_file: Path | None = Field(
+        default=None, description="file with the password, read for each new client of Kafka"
+    )
+    kafka_token: str | None = Field(
+        default=None,
+        pattern=r"^[\w.]+:\w+$",
+        description="function that returns a token for OAUTHBEARER, `package.module:function`",
+    )
+    kafka_ca_file: Path | None = Field(
+        default=None, description="certificates (PEM) that Kafka's is signed by; those of the system unless set"
+    )
+    kafka_certificate_file: Path | None = Field(
+        default=None, description="certificate (PEM) of this client, where Kafka asks for one"
+    )
+    kafka_key_file: Path | None = Field(default=None, description="its private key, if not in the same file")
+    kafka_rack: str | None = Field(
+        default=None, min_length=1, description="rack or zone of this process: it reads from replicas there"
+    )
     topic_prefix: str = Field(default="", pattern=r"^[a-zA-Z0-9._-]*$", description="put before every topic and group")
     partitions: int = Field(
         default=12, ge=1, le=1000, description="partitions of every topic; cannot be changed later (`up` uses 4)"
@@ -122,7 +148,7 @@ class StreamsSettings(PostgresSettings):
         Literal["system", "temperature", "seed", "response_format", "dimensions", "encoding_format"], ...
     ] = Field(
         default=(),
-        description="parameters not sent to the server (a JSON list); one that it refuses by name is left out anyway. "
+        description="parameters not sent to the server (a JSON list); one that it refuses is left out anyway. "
         "Without `system` the instructions are a part of the user's message",
     )
     prices: tuple[ModelPrice, ...] = Field(
@@ -296,6 +322,42 @@ class StreamsSettings(PostgresSettings):
         if self.ending_threshold is not None and conflict is not None and self.ending_threshold > conflict:
             raise ValueError("MNEMOLOG_ENDING_THRESHOLD must not be above MNEMOLOG_CONFLICT_THRESHOLD")
         return self
+
+    @model_validator(mode="after")
+    def _check_kafka(self) -> Self:
+        """An account or a certificate that would never be sent is a mistake, and the mistake may be a password."""
+        if self.kafka_security != "PLAINTEXT" and not self.kafka:
+            raise ValueError("MNEMOLOG_KAFKA_SECURITY needs MNEMOLOG_KAFKA: the embedded Kafka has no TLS")
+        has_account = self.kafka_username and (self.kafka_password or self.kafka_password_file)
+        if self.kafka_security.startswith("SASL"):
+            if self.kafka_mechanism == "OAUTHBEARER" and not self.kafka_token:
+                raise ValueError("MNEMOLOG_KAFKA_MECHANISM=OAUTHBEARER needs MNEMOLOG_KAFKA_TOKEN")
+            if self.kafka_mechanism != "OAUTHBEARER" and not has_account:
+                raise ValueError(
+                    f"MNEMOLOG_KAFKA_SECURITY={self.kafka_security} needs MNEMOLOG_KAFKA_USERNAME and "
+                    "MNEMOLOG_KAFKA_PASSWORD or MNEMOLOG_KAFKA_PASSWORD_FILE"
+                )
+        elif self.kafka_username or self.kafka_token:
+            raise ValueError("an account of Kafka is set: MNEMOLOG_KAFKA_SECURITY must be SASL_SSL or SASL_PLAINTEXT")
+        if not self.kafka_security.endswith("SSL") and (self.kafka_ca_file or self.kafka_certificate_file):
+            raise ValueError("certificates for Kafka are set: MNEMOLOG_KAFKA_SECURITY must be SASL_SSL or SSL")
+        return self
+
+    @property
+    def kafka_address(self) -> KafkaAddress:
+        return KafkaAddress(
+            self.kafka or "",
+            security=self.kafka_security,
+            mechanism=self.kafka_mechanism,
+            username=self.kafka_username,
+            password=self.kafka_password.get_secret_value() if self.kafka_password else None,
+            password_file=self.kafka_password_file,
+            token=self.kafka_token,
+            ca_file=self.kafka_ca_file,
+            certificate_file=self.kafka_certificate_file,
+            key_file=self.kafka_key_file,
+            rack=self.kafka_rack,
+        )
 
 
 def default_rules(settings: StreamsSettings) -> EffectivePolicy:

@@ -35,7 +35,6 @@ from mnemolog.streams.text.tokens import has_words
 
 SHOWN_TOKENS: Final = 3000
 """Estimated tokens of the facts that a summary is written from, twice what is asked for at most in an extraction."""
-REPROMPTS: Final = 1
 _MAX_ALIASES: Final = 10
 
 
@@ -104,7 +103,7 @@ class EntitySummariser:
         prompt = summary_prompt(task)
         model = self.model.for_source(RequestSource.of(envelope, "resolve"), prompt)
         try:
-            answer = await ask(model, prompt, lambda text: parse_summary(text, task), reprompts=REPROMPTS)
+            answer = await ask(model, prompt, lambda text: parse_summary(text, task))
         except ReplyInvalidError as error:
             detail = f"no reply of the model was valid: {error}"
             return _refused("no_valid_reply", detail, step_of("resolve", PROMPT_VERSION, error))

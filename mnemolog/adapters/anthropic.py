@@ -7,6 +7,7 @@ from typing import Any, Final
 from anthropic.lib.tools import ToolError
 from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
 
+from mnemolog.adapters import check_done
 from mnemolog.client.inputs import ScopeArgs
 from mnemolog.client.sync_client import MemoryClient
 from mnemolog.errors import MnemologError
@@ -129,10 +130,10 @@ class MnemologMemoryTool(BetaAbstractMemoryTool):
             done = self._memory.update(known.fact_id, text, metadata=metadata, wait=True, **scope)
         else:
             done = self._memory.add(text, infer=False, metadata=metadata, wait=True, **scope)
-        _check(done)
+        check_done(done)
 
     def _remove(self, fact: Fact) -> None:
-        _check(self._memory.delete(fact.fact_id, wait=True, run_id=RUN_ID, app_id=fact.app_id))
+        check_done(self._memory.delete(fact.fact_id, wait=True, run_id=RUN_ID, app_id=fact.app_id))
 
 
 class AsyncMnemologMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -146,11 +147,6 @@ class AsyncMnemologMemoryTool(BetaAsyncAbstractMemoryTool):
         return await asyncio.to_thread(self._tool.execute, command)
 
     view = create = str_replace = insert = delete = rename = execute
-
-
-def _check(result: Any) -> None:
-    if not result.success:
-        raise ToolError(f"the memory did not change: {result.error}")
 
 
 def _path(given: str) -> str:

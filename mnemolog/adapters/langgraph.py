@@ -20,8 +20,9 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from mnemolog.adapters import check_done
 from mnemolog.client.sync_client import MemoryClient
-from mnemolog.errors import InvalidArgumentError, MnemologError
+from mnemolog.errors import InvalidArgumentError
 from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.queries.scope_filter import WILDCARDS
 
@@ -96,7 +97,7 @@ class MnemologStore(BaseStore):
         if not WILDCARDS.isdisjoint(scope.values()):  # a deletion would be one of all of them
             raise InvalidArgumentError(f"{op.namespace}, {op.key!r}: a user and a key are named, never '*' or '**'")
         if op.value is None:
-            _check(self._memory.delete_all(wait=True, **scope))
+            check_done(self._memory.delete_all(wait=True, **scope))
             return
         known = self._items(op.namespace, op.key)
         fact_id, item = next(iter(known.items()), (None, None))
@@ -104,9 +105,9 @@ class MnemologStore(BaseStore):
         metadata = {"namespace": [*op.namespace], "key": op.key, "value": {**op.value}, "created_at": f"{created_at}"}
         text = _text(op)
         if fact_id is None:
-            _check(self._memory.add(text, infer=False, metadata=metadata, wait=True, **scope))
+            check_done(self._memory.add(text, infer=False, metadata=metadata, wait=True, **scope))
         else:
-            _check(self._memory.update(fact_id, text, metadata=metadata, wait=True, **scope))
+            check_done(self._memory.update(fact_id, text, metadata=metadata, wait=True, **scope))
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         found = {
@@ -132,11 +133,6 @@ def _item(fact: Fact) -> Item:
         created_at=datetime.fromisoformat(held["created_at"]),
         updated_at=fact.recorded_at,
     )
-
-
-def _check(result: Any) -> None:
-    if not result.success:
-        raise MnemologError(f"the store did not change: {result.error}")
 
 
 def _text(op: PutOp) -> str:

@@ -18,7 +18,6 @@ from typing import Any, Final
 from uuid import UUID
 
 import orjson
-from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped] # aiokafka ships no types
 from rich.text import Text
 
 from mnemolog.admin import Source, audit, rebuild
@@ -39,6 +38,7 @@ from mnemolog.projections.queries.facts import PROFILE_SECTIONS
 from mnemolog.projections.queries.pending import PendingFact
 from mnemolog.projections.queries.results import Result
 from mnemolog.settings import Settings, load_settings
+from mnemolog.streams.kafka import connected_consumer
 from mnemolog.streams.kafka.dead_letters import DeadLetter
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
 from mnemolog.texts import OFFLINE_NOTICE
@@ -181,7 +181,7 @@ class Demo:
         _check(any(texts.values()), "no turn became a fact")
         if not self._as_json:
             print_lines(
-                f"{counted(ends['facts'], 'turn')} became facts, {ends['no_facts']} had nothing to keep, "
+                f"{counted(ends['stored'], 'turn')} became facts, {ends['nothing_stored']} had nothing to keep, "
                 f"{ends['failed']} was no valid record"
             )
             for person, own in sorted(texts.items()):
@@ -227,14 +227,10 @@ class Demo:
 
     async def _dead_letter(self) -> None:
         topic = topic_name(DEAD_LETTERS, self._settings.topic_prefix)
-        servers = self._settings.kafka
-        consumer = AIOKafkaConsumer(topic, bootstrap_servers=servers, auto_offset_reset="earliest")
-        await consumer.start()
-        try:
+        async with connected_consumer(self._settings.kafka_address, auto_offset_reset="earliest") as consumer:
+            consumer.subscribe([topic])
             async with asyncio.timeout(END_TIMEOUT_SECONDS):
                 letter = DeadLetter.from_record(await consumer.getone())
-        finally:
-            await consumer.stop()
         self.heading("A record that is no turn", "it is kept in the topic dead_letters, with its bytes and the reason")
         record = (letter.value or b"").decode(errors="replace")
         self.show(letter, f"{record[:EXCERPT_CHARACTERS]} ...", f"refused: {letter.detail}")

@@ -23,7 +23,7 @@ class ExitStatus(NamedTuple):
 
 # An error has the status of its nearest base here. By qualified name, so that no command imports drivers to compare.
 EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
-    "mnemolog.errors.SettingsError": ExitStatus(USAGE),
+    "mnemolog.schemas.errors.SettingsError": ExitStatus(USAGE),
     "mnemolog.schemas.errors.InvalidArgumentError": ExitStatus(USAGE),
     "mnemolog.errors.UnknownArgumentError": ExitStatus(USAGE),
     "mnemolog.errors.ServerUnavailableError": ExitStatus(UNAVAILABLE),

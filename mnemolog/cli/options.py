@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import wraps
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -91,11 +91,13 @@ OUTPUT_OPTIONS: Final[AddedOptions] = {
 
 def parse_time(text: str) -> datetime:
     """Read a time as people write it: a day, or ISO 8601; UTC where it names no zone."""
+    from mnemolog.client.inputs import in_utc  # noqa: PLC0415 - loads pydantic
+
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not a valid time: write 2026-01-31 or 2026-01-31T09:30+01:00") from error
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    return in_utc(time)
 
 
 def parse_id(text: str) -> str:

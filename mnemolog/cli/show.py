@@ -113,6 +113,7 @@ def _state_and_time(fact: "Fact") -> str:
     state = [fact.status.replace("_", " ")] if fact.status != "active" else []
     state += ["begins later"] if fact.begins_later else []
     state += ["conflict unresolved"] if fact.unresolved else []
+    state += ["disputed"] if fact.disputed else []
     return ", ".join((*state, f"true {span(fact.true_from, fact.true_to)}"))
 
 

@@ -35,7 +35,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def ends_by_status(ends: Mapping[str, int]) -> str:
-    """How many ended with each status: `facts: 3, failed: 1`."""
+    """How many ended with each status: `failed: 1, stored: 3`."""
     return ", ".join(f"{status}: {number}" for status, number in sorted(ends.items())) or "none"
 
 

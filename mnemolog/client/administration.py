@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from os import PathLike
 from typing import IO, Any, ClassVar, Unpack
 from uuid import UUID
@@ -28,7 +28,7 @@ from mnemolog.client.inputs import (
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.audit import FailedTurn, failed_turns, received_turn
-from mnemolog.projections.queries.facts import IdCount, exported_lines, named_ids
+from mnemolog.projections.queries.facts import IdCount, exported_lines, first_moments, named_ids
 from mnemolog.projections.queries.ids import find_turn, short_ids
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
 from mnemolog.projections.queries.results import Result
@@ -143,6 +143,11 @@ class AdminMethods(ImportMixin):
             end,
             prices=self._prices,
         )
+
+    @Read
+    async def first_moments(self, **scope: Unpack[ScopeArgs]) -> tuple[datetime, datetime] | None:
+        """When the first fact of a scope was learned, and since when the first one was true; None where none is."""
+        return await self._query(first_moments, scope_filter(scope))
 
     @Read
     async def failed_turns(self, *, limit: int = 100, **scope: Unpack[ScopeArgs]) -> list[FailedTurn]:

@@ -52,7 +52,7 @@ from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.turn import Turn
 
 ShownFact = Hit | Fact | ContextFact | UUID | str
-PLACEHOLDER_SCOPE: Final = Scope(user_id="anybody")
+PLACEHOLDER_SCOPE: Final = Scope.model_construct(user_id="anybody")
 """Stands for the scope of a command while it is not known, so that the rest can be validated."""
 _DIGEST_CHARACTERS: Final = 16
 _PLACEHOLDER_RUN: Final = {"user_id": PLACEHOLDER_SCOPE.user_id, "run_id": "any run"}

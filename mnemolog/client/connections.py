@@ -244,7 +244,7 @@ class Connections:
             if self._producer is None:
                 settings = self._discovered("kafka")
                 self._producer = await RecordProducer.connect(
-                    settings.kafka or "",
+                    settings.kafka_address,
                     prefix=settings.topic_prefix,
                     compression=settings.compression,
                     timeout_seconds=self._publish_timeout,

@@ -16,7 +16,7 @@ from mnemolog.settings import Settings
 DISCOVERY_FILE = "connection.json"
 
 
-class ServerAddresses(BaseModel, frozen=True):
+class ServerAddresses(BaseModel, frozen=True, defer_build=True):
     """Where the servers of a running `up` are. The file holds a password and is its owner's alone (0600)."""
 
     kafka: str

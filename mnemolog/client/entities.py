@@ -127,14 +127,14 @@ class EntityMethods(CommandBase):
         *,
         predicate: str | None = None,
         all_versions: bool = False,
-        limit: int | None = None,
+        limit: int | None = entities.LISTED_RELATIONS,
         **asked: Unpack[MomentArgs],
     ) -> list[EntityRelation]:
         """What the entities of a scope are to each other now, or ever were, as it was stated; the oldest first.
 
         With `entity`, a name or id as `get` takes it, all relations read from that one, also those that were stated
         of others. `predicate` is a word for one: "spouse", "wife", "works at". No more than the `limit` that were
-        stated last are looked at: what a scope costs grows with its relations. Raises as `get` does.
+        stated last are looked at, None for all: what a scope costs grows with its relations. Raises as `get` does.
 
         `believed_at` asks for what was known then, `true_at` for what held then: now, and the same as `believed_at`,
         unless given. Entities are those of now, after all merges and splits; what was taken back since is left out.
@@ -178,7 +178,7 @@ class EntityMethods(CommandBase):
 
     @Read
     async def graph(self, *, all_versions: bool = False, **asked: Unpack[MomentArgs]) -> EntityGraph:
-        """The related entities of a scope with their relations, at the times that `relations` takes.
+        """The related entities of a scope with their last 1 000 relations, at the times that `relations` takes.
 
         Its `mermaid` is a diagram.
         """

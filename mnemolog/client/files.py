@@ -61,11 +61,11 @@ class ImportReport:
 
     Of a document the items count as lines: memories, or the exchanges of conversations, which are `turns`. `not_active`
     are facts that do not hold now, which an export of all versions has: they are passed over, and so are fields and
-    messages that are not read, in `passed_over` with their number. Where the ends were waited for, `added` counts the
-    facts that this import, or an earlier one of the same line, has added, `known` the lines that brought none, and
-    `rejected` says by the ids of commands and turns why they did nothing. Of both the first `MAX_NAMED` are named, and
-    all are counted. Of an import that is undone `undone` counts the lines of which something was taken back, and
-    `known` those of which nothing was left.
+    messages that are not read, and ids of lines in whose place one of the call is, in `passed_over` with their number.
+    Where the ends were waited for, `added` counts the facts that this import, or an earlier one of the same line, has
+    added, `known` the lines that brought none, and `rejected` says by the ids of commands and turns why they did
+    nothing. Of both the first `MAX_NAMED` are named, and all are counted. Of an import that is undone `undone` counts
+    the lines of which something was taken back, and `known` those of which nothing was left.
     """
 
     read: int = 0
@@ -142,6 +142,7 @@ class LineReader:
 
     def _ids(self, item: Mapping[str, Any]) -> dict[str, Any]:
         given = {name: value for name, value in self.ids.items() if value is not None or name == "tenant"}
+        self.passed_over.update(name for name, value in given.items() if item.get(name) not in (None, value))
         return {name: item.get(name) for name in SCOPE_FIELDS} | given
 
     def _command(self, fact: dict[str, Any]) -> Command | None:

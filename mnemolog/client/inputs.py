@@ -4,7 +4,8 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
+from datetime import time as time_of_day
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType, UnionType
@@ -35,12 +36,11 @@ _NAMES: Final = {"str": "text", "NoneType": "None", "bool": "True or False", "di
 
 def argument_hints(method: Callable[..., object]) -> dict[str, Any]:
     """The annotations of a method's arguments, those of its bundle (`**scope: Unpack[ScopeArgs]`) among them."""
-    hints = get_type_hints(method)
-    del hints["return"]
-    for parameter in inspect.signature(method).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            (bundle,) = get_args(hints.pop(parameter.name))
-            hints |= get_type_hints(bundle)
+    hints: dict[str, Any] = {}
+    _, *parameters = inspect.signature(method).parameters.values()  # `self` is none
+    for one in parameters:
+        bundled = one.kind is one.VAR_KEYWORD
+        hints |= get_type_hints(*get_args(one.annotation)) if bundled else {one.name: one.annotation}
     return hints
 
 
@@ -70,11 +70,16 @@ def check_time(name: str, value: object, error: ErrorType) -> datetime:
             )
         return value
     if isinstance(value, date):
-        return datetime.combine(value, time(), UTC)
+        return datetime.combine(value, time_of_day(), UTC)
     raise error(
         f"{name} must be a datetime with a zone, or a text such as 2026-01-31 or 2026-01-31T09:30:00+01:00, "
         f"not {kind_of(value)}"
     )
+
+
+def in_utc(time: datetime) -> datetime:
+    """A time that a person typed: in UTC where it names no zone."""
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def check_wait(name: str, value: object, error: ErrorType) -> float:

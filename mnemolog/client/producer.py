@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
-from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
-from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # the same
+from aiokafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped] # aiokafka ships no types
 from pydantic import SecretStr
 
 from mnemolog.common.logs import get_logger, limit_noise
@@ -14,8 +13,11 @@ from mnemolog.errors import PartlyPublishedError, PublishError, ServerUnavailabl
 from mnemolog.schemas.base import SourceKind
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.turn import Turn
+from mnemolog.streams.kafka import new_producer
+from mnemolog.streams.kafka.access import missing_right, refuse_wrong_access
 from mnemolog.streams.kafka.record import RecordMetadata
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, Headers, command_headers, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 
 _log = get_logger(__name__)
 PUBLISH_TIMEOUT_SECONDS: Final = 10.0
@@ -56,8 +58,8 @@ class RecordProducer:
 
     def __init__(
         self,
-        producer: AIOKafkaProducer,
-        kafka: str,
+        producer: Any,
+        kafka: KafkaAddress,
         *,
         prefix: str,
         timeout_seconds: float,
@@ -74,7 +76,7 @@ class RecordProducer:
     @classmethod
     async def connect(
         cls,
-        kafka: str,
+        kafka: KafkaAddress,
         *,
         prefix: str = "",
         compression: str = "zstd",
@@ -83,12 +85,12 @@ class RecordProducer:
     ) -> Self:
         """Connect to the brokers at `kafka`; each acknowledgement has `timeout_seconds` seconds.
 
-        Commands are sent with the `command_token`. Raises `ServerUnavailableError`.
+        Commands are sent with the `command_token`. Raises `ServerUnavailableError`, and `SettingsError` where
+        the brokers refuse the account or its certificate.
         """
         limit_noise()
-        producer = AIOKafkaProducer(
-            bootstrap_servers=kafka,
-            acks="all",
+        producer = new_producer(
+            kafka,
             enable_idempotence=True,
             compression_type=None if compression == "none" else compression,
             linger_ms=2,
@@ -101,6 +103,7 @@ class RecordProducer:
             await producer.stop()
             if not isinstance(error, KafkaError | TimeoutError):
                 raise
+            await refuse_wrong_access(kafka, error)
             raise ServerUnavailableError(
                 f"Kafka at {kafka} cannot be reached ({error!r}): start it, or correct MNEMOLOG_KAFKA"
             ) from error
@@ -181,10 +184,11 @@ class RecordProducer:
             late = isinstance(cause, TimeoutError | KafkaTimeoutError)
             self.needs_reconnect = self.needs_reconnect or not late
             what = f"was not acknowledged within {self._timeout_seconds:g} s" if late else f"was refused ({cause!r})"
+            runs = "check that Kafka runs and the topic exists (`mnemolog topics`)"
+            advice = missing_right(self._kafka, cause) or runs
             error = PublishError(
                 record.name,
-                f"{record.name} {what} by {self._topic}: check that Kafka runs and the topic exists "
-                f"(`mnemolog topics`), then publish again with the same {record.kind}_id",
+                f"{record.name} {what} by {self._topic}: {advice}, then publish again with the same {record.kind}_id",
             )
             error.__cause__ = cause
             return DeliveryReport(name=record.name, error=error)

@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from mnemolog.client.base import ClientBase, Read, checked_time
 from mnemolog.client.inputs import FactId, ScopeArgs, When, scope_and_filter, scope_filter
-from mnemolog.projections.queries import diff, explain, facts, pending, write_result
-from mnemolog.projections.queries.diff import Axis, Diff
-from mnemolog.projections.queries.explain import Explanation, History
+from mnemolog.projections.queries import facts
 from mnemolog.projections.queries.facts import count_facts, published_profile
-from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
-from mnemolog.projections.queries.results import Fact, FoundFact, Profile
-from mnemolog.projections.queries.write_result import WhyNot
-from mnemolog.texts import explanation_sentences, missing_sentence
+from mnemolog.projections.queries.results import Axis, Fact, FoundFact, Profile
+
+if TYPE_CHECKING:
+    from mnemolog.projections.queries.diff import Diff
+    from mnemolog.projections.queries.explain import Explanation, History
+    from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
+    from mnemolog.projections.queries.write_result import WhyNot
 
 
 class QueryMixin(ClientBase):
@@ -84,48 +85,62 @@ class QueryMixin(ClientBase):
         return await self._query(count_facts, within, wanted, all_versions=all_versions, at=self._now())
 
     @Read
-    async def history(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> History:
+    async def history(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> "History":
         """A fact's versions, and every event that made or touched them. Takes ids and raises as `get` does."""
+        from mnemolog.projections.queries import explain  # noqa: PLC0415 - the records of the log
+
         return await self._query(explain.history, scope.get("tenant") or "", await self._fact_id(fact_id, scope))
 
     @Read
-    async def explain(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> Explanation:
+    async def explain(self, fact_id: FactId, **scope: Unpack[ScopeArgs]) -> "Explanation":
         """Where a fact comes from: its turn and excerpt, how it was extracted and decided, what happened to it since.
 
         `words` of the result says it in sentences. Takes ids and raises as `get` does.
         """
+        from mnemolog.projections.queries import explain  # noqa: PLC0415 - the records of the log
+        from mnemolog.texts import explanation_sentences  # noqa: PLC0415 - the same
+
         known = await self._fact_id(fact_id, scope)
         explanation, texts = await self._query(explain.explain, scope.get("tenant") or "", known)
         return replace(explanation, words=explanation_sentences(explanation, texts))
 
     @Read
-    async def why_not(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> WhyNot:
+    async def why_not(self, turn_id: str, *, user_id: str | None = None, tenant: str | None = None) -> "WhyNot":
         """The statements of a turn that were not stored as facts, and why. Raises as `status` does."""
+        from mnemolog.projections.queries import write_result  # noqa: PLC0415 - the records of the log
+        from mnemolog.texts import missing_sentence  # noqa: PLC0415 - the same
+
         found = await self._query(write_result.why_not, tenant or "", turn_id, user_id)
         return replace(found, missing=tuple(replace(one, because=missing_sentence(one)) for one in found.missing))
 
     @Read
-    async def pending(self, **scope: Unpack[ScopeArgs]) -> list[PendingFact | PendingMerge]:
+    async def pending(self, **scope: Unpack[ScopeArgs]) -> "list[PendingFact | PendingMerge]":
         """Changes of facts that wait for a confirmation, with the guard that holds them, then merges; the oldest first.
 
         A merge is of two entities that a rule takes for one.
         """
+        from mnemolog.projections.queries import pending  # noqa: PLC0415 - few programs ask
+
         return await self._query(pending.pending_changes, scope_filter(scope), self._now())
 
     @Read
-    async def unresolved(self, **scope: Unpack[ScopeArgs]) -> list[UnresolvedFact]:
+    async def unresolved(self, **scope: Unpack[ScopeArgs]) -> "list[UnresolvedFact]":
         """Facts that were added beside others because their conflict could not be decided, the oldest first."""
+        from mnemolog.projections.queries import pending  # noqa: PLC0415 - few programs ask
+
         return await self._query(pending.unresolved, scope_filter(scope), self._now())
 
     @Read
     async def diff(
         self, since: When, until: When | None = None, *, axis: Axis = "believed", **scope: Unpack[ScopeArgs]
-    ) -> Diff:
+    ) -> "Diff":
         """What changed from `since` up to `until` (now unless given), by kind.
 
         On the axis `believed` what was decided then; on the axis `true` what became or ceased to be true then, as it
         is known now. Either way the result also compares what was known at both ends.
         """
+        from mnemolog.projections.queries import diff  # noqa: PLC0415 - few programs ask
+
         return await self._query(
             diff.diff, scope_filter(scope), checked_time(since), checked_time(until or self._now()), axis=axis
         )

@@ -15,9 +15,7 @@ from mnemolog.client.inputs import DEFAULT_WAIT_SECONDS, kind_of
 from mnemolog.common.retry import growing_delay
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.errors import QueryError, UnknownTurnError, check_id_text
-from mnemolog.projections.queries.audit import worker_problems
 from mnemolog.projections.queries.results import Result
-from mnemolog.projections.queries.write_result import first_messages, turn_status
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.turn import Turn
 
@@ -86,11 +84,22 @@ def _as_result(given: object) -> Result:
 class ResultBase(ClientBase):
     """Asks how turns and commands ended, and waits for their ends."""
 
+    async def _problems(self) -> list[str]:
+        """What fails in the workers and hinders turns."""
+        from mnemolog.projections.queries.audit import worker_problems  # noqa: PLC0415 - few ends are waited for
+
+        return [str(one) for one in await self._query(worker_problems) if one.hinders]
+
     async def _status(self, given: Result, user_id: str | None, tenant: str | None, *, verbose: bool) -> Result:
-        """The result now. What was published says what was left out, and whether another turn had the id before."""
-        if given.parts:
+        """The result now. What was published says what was left out, and whether another turn had the id before.
+
+        What has a status and no position was never published, as a command that matched no scope: it stays as it is.
+        """
+        if given.parts or (given.status != "pending" and given.position is None):
             parts = [await self._status(part, user_id, tenant, verbose=verbose) for part in given.parts]
-            return summed_up(given.turn_id, parts)
+            return summed_up(given.turn_id, parts) if parts else given
+        from mnemolog.projections.queries.write_result import first_messages, turn_status  # noqa: PLC0415 - the records
+
         owner = user_id or given.user_id, given.agent_id
         tenant = given.tenant or tenant or ""
         result = await self._query(turn_status, tenant, given.turn_id, *owner, prices=self._prices, verbose=verbose)
@@ -148,8 +157,7 @@ class ResultBase(ClientBase):
             first = unfinished[0]
             others = f" (and {len(unfinished) - 1} after it)" if len(unfinished) > 1 else ""
             with suppress(ServerUnavailableError):
-                problems = await self._query(worker_problems)
-                progress = "; ".join([progress, *(str(one) for one in problems if one.hinders)])
+                progress = "; ".join([progress, *await self._problems()])
             raise WaitTimeoutError(
                 f"{first.source_kind} {first.turn_id}{others} did not finish within {seconds:g} s: {progress}. "
                 "It goes on: `wait` for it again",
@@ -200,9 +208,8 @@ class ResultMixin(ResultBase):
             if given is not turn_id:
                 raise
             found = replace(given, notes=(*given.notes, "the broker has it, and the tables not yet"))
-        if found.status == "pending" and (problems := await self._query(worker_problems)):
-            notes = (f"a worker says: {one}" for one in problems if one.hinders)
-            return replace(found, notes=(*found.notes, *notes))
+        if found.status == "pending":
+            return replace(found, notes=(*found.notes, *(f"a worker says: {one}" for one in await self._problems())))
         return found
 
     @Follow

@@ -57,7 +57,7 @@ from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.filters import BRANCHES, EVERYTHING, Filter, parse_filter
 from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.schemas.vector import Vector
-from mnemolog.texts import NO_SELECTED, NO_TURN, no_hit_sentence
+from mnemolog.texts import NO_SELECTED, NO_TURN, no_hit_sentence, other_model_sentence
 
 if TYPE_CHECKING:
     from mnemolog.streams.text.times import Period, PeriodEvent
@@ -418,14 +418,16 @@ class SearchMixin(ClientBase):
         limit = asked.limit
         if aids.rerank:
             asked = asked.model_copy(update={"limit": max(limit, RERANKED)})
-        found, no_hit = Findings(), ""
+        found, no_hit, model = Findings(), "", vector.model if vector else None
         if aids.facts:
             with search_phase("sql"):
                 found = await self._query(search_facts, within, words, vector, asked, at=self._now())
                 if not found.hits and (len(within) > 1 or asked.selects):
                     no_hit = NO_SELECTED
                 elif not found.hits:
-                    no_hit = no_hit_sentence(await self._query(count_facts, within[0], at=self._now()))
+                    no_hit = no_hit_sentence(await self._query(count_facts, within[0], at=self._now()), model)
+                elif model and (others := {hit.fact.embedding_model for hit in found.hits} - {model}):
+                    no_hit = f"found {other_model_sentence(model, sorted(others))}"
         least = aids.min_confidence if aids.min_confidence is not None else self._settings.min_confidence or 0.0
         sure = tuple(hit for hit in found.hits if hit.fact.confidence >= least)
         doubted = counted(len(found.hits) - len(sure), "hit")

@@ -76,7 +76,7 @@ class TurnFilePublisher:
                         yield sent[-1][1]
 
         producer = await RecordProducer.connect(
-            settings.kafka or "", prefix=settings.topic_prefix, compression=settings.compression
+            settings.kafka_address, prefix=settings.topic_prefix, compression=settings.compression
         )
         followed: list[Result] = []
         try:

@@ -17,8 +17,6 @@ from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.results import ResultMixin, published
 from mnemolog.errors import InvalidTurnError, NotConnectedError, WaitTimeoutError
 from mnemolog.projections.queries.results import Result
-from mnemolog.projections.queries.trace import entity_names, fact_ids_of_commit
-from mnemolog.projections.queries.write_result import fact_texts, write_result
 from mnemolog.schemas.admission import Refusal, parse_turn
 from mnemolog.schemas.base import validation_error
 from mnemolog.schemas.scope import SCOPE_FIELDS
@@ -268,6 +266,8 @@ class TurnMixin(ResultMixin):
         not Kafka. Raises `InvalidTurnError`, `WaitTimeoutError` after `timeout` seconds, and what building a model
         raises. `on_wait` is called with what a run of more than 3 s waits for, and again where that has changed.
         """
+        from mnemolog.projections.queries import trace, write_result  # noqa: PLC0415 - the records of the log
+
         built, notes = self._build_turn(messages, turn)
         try:
             async with asyncio.timeout(timeout):
@@ -277,11 +277,11 @@ class TurnMixin(ResultMixin):
                 if verbose:
                     # The texts of the facts in the commit: known ones, and those that the turn itself brings.
                     fresh = {fact.fact_id: fact.text for event in commit.events if (fact := event.new_fact) is not None}
-                    known = await self._query(fact_texts, commit.scope, fact_ids_of_commit(commit))
-                    names = await self._query(entity_names, commit)
-                    result = write_result(commit, fresh | known, self._prices, names)
+                    known = await self._query(write_result.fact_texts, commit.scope, trace.fact_ids_of_commit(commit))
+                    names = await self._query(trace.entity_names, commit)
+                    result = write_result.write_result(commit, fresh | known, self._prices, names)
                 else:
-                    result = write_result(commit, None, self._prices)
+                    result = write_result.write_result(commit, None, self._prices)
                 return replace(result, notes=(*notes, *result.notes))
         except TimeoutError as error:
             reason = self._connections.dry_run_waits_for

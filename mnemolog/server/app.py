@@ -6,15 +6,17 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.errors import MnemologError
-from mnemolog.server import entities, facts, mem0, operations, page, turns
+from mnemolog.server import commands, entities, facts, mem0, operations, page, turns
 from mnemolog.server.frame import RequestFrame
 from mnemolog.server.gate import Gate
-from mnemolog.server.problems import MEDIA_TYPE, Problem, add_problems, problem
+from mnemolog.server.problems import MEDIA_TYPE, Problem, problem, problem_of
 
 READY_SECONDS: Final = 2.0
 """In which Kafka and Postgres have to answer for the server to be ready."""
@@ -63,12 +65,13 @@ def build_app(client: AsyncMemoryClient, gate: Gate, *, max_body: int, page_comm
     app = FastAPI(title="Mnemolog", version=version("mnemolog"), docs_url=None, redoc_url=None, openapi_url=None)
     app.state.client, app.state.gate, app.state.draining = client, gate, asyncio.Event()
     app.include_router(health)
-    for one in (turns, facts, entities, operations, mem0):
+    for one in (turns, facts, entities, commands, operations, mem0):
         app.include_router(one.router, responses=FAULTS)
     app.include_router(page.router)
     app.state.page_commands = page_commands
     app.add_middleware(RequestFrame, max_body=max_body)
-    add_problems(app)
+    for kind in (MnemologError, HTTPException, RequestValidationError):  # all others reach the frame
+        app.add_exception_handler(kind, problem_of)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:

@@ -1,4 +1,4 @@
-"""Bodies of requests; their fields are the arguments of the client's methods, which check them again."""
+"""Bodies of requests; their fields are arguments of the client's methods, which check them again."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -9,7 +9,6 @@ from mnemolog.client.search import Include, WhenAsked
 from mnemolog.projections.context import DEFAULT_BUDGET_TOKENS, ContextFormat
 from mnemolog.projections.search.search import Fusion
 from mnemolog.projections.search.turn_search import TurnStatus
-from mnemolog.schemas.command import ResolveAction
 from mnemolog.schemas.facts import FactStatus
 
 Time = Annotated[str, Field(description="a day (2026-01-31, from 00:00 UTC), or a time with its zone")]
@@ -130,48 +129,3 @@ class CommandBody(Body):
     """A command. The same one under the same `command_id` is carried out once."""
 
     command_id: str | None = None
-
-
-class UpdateBody(CommandBody):
-    """A new text of a fact; `value` is read from it unless given, and null clears it."""
-
-    text: str
-    key: str | None = None
-    value: str | None = None
-    categories: list[str] = []
-    metadata: dict[str, Any] | None = None
-
-
-class CorrectBody(UpdateBody):
-    """A correction: the old text never was true, or was true until `ended_at`."""
-
-    true_from: Time | None = None
-    ended_at: Time | None = None
-
-
-class ResolveBody(CommandBody):
-    """What becomes of an unresolved fact and `targets`, by default all that it was added beside."""
-
-    action: ResolveAction
-    targets: list[str] = []
-    text: str | None = None
-
-
-class DeleteAllBody(CommandBody):
-    """All facts of the scope, or those of a key, a category or a filter."""
-
-    key: str | None = None
-    category: str | None = None
-    filters: dict[str, Any] | None = None
-
-
-class UndoBody(CommandBody):
-    """An event, a turn or command, or what a model or a prompt version decided from `since` until `until`."""
-
-    event_id: str | None = None
-    turn_id: str | None = None
-    model: str | None = None
-    prompt_version: str | None = None
-    since: Time | None = None
-    until: Time | None = None
-    cascade: bool = False

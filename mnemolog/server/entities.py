@@ -2,17 +2,17 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
 from mnemolog.client.entities import MomentArgs
 from mnemolog.projections.queries.entities import Entity, EntityDetails, EntityRelation
 from mnemolog.projections.queries.entity_graph import Neighbour
 from mnemolog.server.bodies import Time
+from mnemolog.server.commands import Name
 from mnemolog.server.facts import PageSize
 from mnemolog.server.gate import Memory
 
-Name = Annotated[str, Path(description='a name, what it is to somebody ("my wife"), or the beginning of its id')]
 router = APIRouter(prefix="/v1/entities", tags=["entities"])
 
 

@@ -1,35 +1,24 @@
-"""Routes about facts: search, context, lists, one fact's life, and the commands that change them."""
+"""Routes about facts: search, context, lists, and one fact's life."""
 
 from typing import Annotated, Any, Final
 
 import orjson
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from mnemolog.client.search import SearchResult
 from mnemolog.projections.context import Context
 from mnemolog.projections.errors import QueryError
-from mnemolog.projections.queries.diff import Axis, Diff
+from mnemolog.projections.queries.diff import Diff
 from mnemolog.projections.queries.explain import Explanation, History
 from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
-from mnemolog.projections.queries.results import Fact, FoundFact, Profile, Result
-from mnemolog.server.bodies import (
-    CommandBody,
-    ContextBody,
-    CorrectBody,
-    DeleteAllBody,
-    ResolveBody,
-    SearchBody,
-    Time,
-    UndoBody,
-    UpdateBody,
-)
-from mnemolog.server.gate import Access, Ids, Memory, Reader
-from mnemolog.server.sending import ENDED, Order
+from mnemolog.projections.queries.results import Axis, Fact, FoundFact, Profile
+from mnemolog.server.bodies import ContextBody, SearchBody, Time
+from mnemolog.server.commands import FactId
+from mnemolog.server.gate import Access, Memory, Reader
 
 MAX_PAGE: Final = 1000
 
-FactId = Annotated[str, Path(description="the id of a fact, or its beginning of four characters or more")]
 PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 router = APIRouter(prefix="/v1", tags=["facts"])
 
@@ -135,51 +124,3 @@ async def unresolved(memory: Memory) -> list[UnresolvedFact]:
 async def diff(memory: Memory, since: Time, until: Time | None = None, axis: Axis = "believed") -> Diff:
     """What changed from `since` up to `until` (now unless given)."""
     return await memory.diff(since, until, axis=axis)
-
-
-@router.patch("/facts/{fact_id}", status_code=202, responses=ENDED)
-async def update(order: Order, fact_id: FactId, body: UpdateBody) -> Result:
-    """Replace the text of a fact from now on."""
-    return await order.send(body.ids, lambda memory: memory.update(fact_id, **body.arguments))
-
-
-@router.delete("/facts/{fact_id}", status_code=202, responses=ENDED)
-async def delete(order: Order, ids: Ids, fact_id: FactId, command_id: str | None = None) -> Result:
-    """Delete a fact, with all that took its place since; its history stays, and an undo restores it."""
-    return await order.send(ids, lambda memory: memory.delete(fact_id, command_id=command_id))
-
-
-@router.post("/facts/{fact_id}/correct", status_code=202, responses=ENDED)
-async def correct(order: Order, fact_id: FactId, body: CorrectBody) -> Result:
-    """Correct a fact; only a human can change it afterwards."""
-    return await order.send(body.ids, lambda memory: memory.correct(fact_id, **body.arguments))
-
-
-@router.post("/facts/{fact_id}/confirm", status_code=202, responses=ENDED)
-async def confirm(order: Order, fact_id: FactId, body: CommandBody) -> Result:
-    """Confirm a pending fact, or a proposed merge of two entities."""
-    return await order.send(body.ids, lambda memory: memory.confirm(fact_id, **body.arguments))
-
-
-@router.post("/facts/{fact_id}/reject", status_code=202, responses=ENDED)
-async def reject(order: Order, fact_id: FactId, body: CommandBody) -> Result:
-    """Reject a pending fact, or a proposed merge; the known facts stay active."""
-    return await order.send(body.ids, lambda memory: memory.reject(fact_id, **body.arguments))
-
-
-@router.post("/facts/{fact_id}/resolve", status_code=202, responses=ENDED)
-async def resolve(order: Order, fact_id: FactId, body: ResolveBody) -> Result:
-    """Resolve the conflict of an unresolved fact."""
-    return await order.send(body.ids, lambda memory: memory.resolve(fact_id, **body.arguments))
-
-
-@router.post("/facts/delete-all", status_code=202, responses=ENDED)
-async def delete_all(order: Order, body: DeleteAllBody) -> Result:
-    """Delete every active or pending fact of a scope, or those of a key, a category or a filter."""
-    return await order.send(body.ids, lambda memory: memory.delete_all(**body.arguments))
-
-
-@router.post("/undo", status_code=202, responses=ENDED)
-async def undo(order: Order, body: UndoBody) -> Result:
-    """Undo an event, a turn or a command, or all that a model or a prompt version decided."""
-    return await order.send(body.ids, lambda memory: memory.undo(**body.arguments))

@@ -53,7 +53,8 @@ class RequestFrame:
         except Exception as error:
             if status:
                 raise
-            await problem_of(Request(scope), error)(scope, receive, send_with_id)
+            answer = await problem_of(Request(scope), error)
+            await answer(scope, receive, send_with_id)
         finally:
             REQUEST_SECONDS.labels(route=_route(scope), status=str(status)).observe(perf_counter() - started)
 

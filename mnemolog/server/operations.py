@@ -84,9 +84,15 @@ async def export(memory: Memory, all_versions: bool = False, filters: Filters = 
 async def import_facts(
     request: Request, access: Commander, ids: Ids, wait: WaitSeconds = 0, skip_damaged: bool = False
 ) -> ImportReport:
-    """Store the lines of an export, without a model; ids that are given go before those of the lines."""
-    file = BytesIO(await request.body())
-    return await access.memory(ids).admin.import_facts(file, skip_damaged=skip_damaged, wait=wait)
+    """Store the lines of an export, without a model; conversations are turns, and need the right `publish` too.
+
+    Ids that are given, and those of the key, go before those of the lines; `passed_over` counts lines of others.
+    """
+    file, admin = BytesIO(await request.body()), access.memory(ids).admin
+    if (await admin.import_facts(file, dry_run=True)).turns:
+        access.principal.require("publish")
+    file.seek(0)
+    return await admin.import_facts(file, skip_damaged=skip_damaged, wait=wait)
 
 
 @router.get("/v1/users")

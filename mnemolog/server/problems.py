@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from mnemolog import errors
 from mnemolog.common.logs import get_logger
+from mnemolog.server import page
 from mnemolog.server.access import ForbiddenError, NotAuthenticatedError
 from mnemolog.server.gate import TooManyRequestsError
 from mnemolog.streams.llm.ports import ProviderError
@@ -38,6 +39,7 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     errors.AmbiguousIdError: 409,
     errors.AmbiguousTurnError: 409,
     errors.InvalidArgumentError: 422,
+    RequestValidationError: 422,
     TooManyRequestsError: 429,
     errors.PartlyPublishedError: 503,
     errors.PublishError: 503,
@@ -85,6 +87,10 @@ def answer_to(error: Exception) -> tuple[int, str, dict[str, Any]]:
     """What a request that ended with `error` is told: the status, a sentence, and more fields."""
     status, detail, more = status_of(error), str(error), dict[str, Any]()
     match error:
+        case HTTPException():
+            status, detail = error.status_code, f"{error.detail}: {ADVICE.get(error.status_code, 'see /openapi.json')}"
+        case RequestValidationError():
+            detail = _faults_of(error)
         case errors.UnknownFactError():  # whose it is, is said to nobody
             detail = "this fact is not known here: check its id, and whose it is"
         case errors.LimitExceededError():
@@ -105,32 +111,18 @@ def answer_to(error: Exception) -> tuple[int, str, dict[str, Any]]:
     return status, detail, more
 
 
-def problem_of(request: Request, error: Exception) -> Response:
-    """The answer to a request that ended with `error`."""
+def _faults_of(error: RequestValidationError) -> str:
+    found = error.errors()[:5]
+    faults = [f"{'.'.join(map(str, one['loc'][1:])) or 'body'}: {one['msg']}" for one in found]
+    if any(one["loc"] == ("body",) for one in found):
+        faults.append("send a JSON object with the header Content-Type: application/json")
+    return "; ".join(faults)
+
+
+async def problem_of(request: Request, error: Exception) -> Response:
+    """The answer to a request that ended with `error`; of the page a page."""
     status, detail, more = answer_to(error)
+    if page.is_page(request):
+        return page.error_page(request, error, status, detail)
     kind = f"urn:mnemolog:problem:{type(error).__name__.removesuffix('Error')}"
     return problem(request, status, detail, kind, **more)
-
-
-def add_problems(app: FastAPI) -> None:
-    """Have the errors that `app` expects answered by a problem; `frame.py` does so for all others."""
-
-    async def of_error(request: Request, error: Exception) -> Response:
-        return problem_of(request, error)
-
-    async def of_http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 - the handler of this class
-        advice = ADVICE.get(error.status_code, "see /openapi.json")
-        return problem(request, error.status_code, f"{error.detail}: {advice}")
-
-    async def of_validation(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler of this class
-        found = error.errors()[:5]
-        faults = [f"{'.'.join(map(str, one['loc'][1:])) or 'body'}: {one['msg']}" for one in found]
-        if any(one["loc"] == ("body",) for one in found):
-            faults.append("send a JSON object with the header Content-Type: application/json")
-        return problem(request, HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(faults))
-
-    app.add_exception_handler(errors.MnemologError, of_error)
-    app.add_exception_handler(HTTPException, of_http)
-    app.add_exception_handler(RequestValidationError, of_validation)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Self, TypeVar
+from typing import Annotated, Any, Final, Self
 
 from fastapi import Depends, Query, Request, Response
 
@@ -15,19 +15,20 @@ from mnemolog.server.gate import Access, Commander, Publisher
 MAX_WAIT_SECONDS: Final = 60.0
 ENDED: Final[dict[int | str, dict[str, Any]]] = {200: {"model": Result, "description": "it has ended"}}
 
-R = TypeVar("R")
 WaitSeconds = Annotated[
     float, Query(ge=0, le=MAX_WAIT_SECONDS, description="seconds to wait for the end; without an end it is pending")
 ]
 
 
-async def until_drained(request: Request, work: Awaitable[R]) -> R | None:
-    """What `work` returns; None where the server stops before: then nothing goes on waiting."""
-    task = asyncio.ensure_future(work)
+async def end_in_time(request: Request, waiting: Awaitable[Result]) -> Result | None:
+    """The end that is waited for; None where it does not come in time, or the server stops before."""
+    task = asyncio.ensure_future(waiting)
     draining = asyncio.create_task(request.app.state.draining.wait())
     try:
         await asyncio.wait({task, draining}, return_when=asyncio.FIRST_COMPLETED)
         return await task if task.done() else None
+    except WaitTimeoutError:
+        return None
     finally:
         task.cancel()
         draining.cancel()
@@ -58,19 +59,13 @@ class Sending:
         sent = await publish(memory)
         end = sent
         if self.wait and sent.status == "pending":
-            end = await self._end(memory, sent)
+            end = await end_in_time(self.request, memory.wait(sent, timeout=self.wait)) or sent
         if end.status == "pending":
             return end
         if end.limit is not None:
             raise LimitExceededError(end.turn_id, end.limit)
         self.response.status_code = 200
         return end
-
-    async def _end(self, memory: AsyncMemoryClient, sent: Result) -> Result:
-        try:
-            return await until_drained(self.request, memory.wait(sent, timeout=self.wait)) or sent
-        except WaitTimeoutError:
-            return sent
 
 
 def publication(request: Request, response: Response, access: Publisher, wait: WaitSeconds = 0) -> Sending:

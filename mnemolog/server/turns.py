@@ -1,7 +1,6 @@
 """Routes that publish turns, and that say how turns and commands ended."""
 
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, cast
@@ -15,7 +14,7 @@ from starlette.responses import StreamingResponse
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.inputs import TurnArgs, check_time
 from mnemolog.client.turns import as_messages, build_turn
-from mnemolog.errors import InvalidTurnError, MnemologError, UnknownTurnError, WaitTimeoutError
+from mnemolog.errors import InvalidTurnError, MnemologError, UnknownTurnError
 from mnemolog.projections.queries.results import Result
 from mnemolog.projections.queries.write_result import WhyNot
 from mnemolog.schemas.admission import DEFAULT_MAX_TURN_BYTES
@@ -24,7 +23,7 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.server.bodies import BatchBody, TurnBody
 from mnemolog.server.gate import Access, Ids, Memory, Publisher, Reader
 from mnemolog.server.problems import problem_of
-from mnemolog.server.sending import ENDED, Publication, WaitSeconds, until_drained
+from mnemolog.server.sending import ENDED, Publication, WaitSeconds, end_in_time
 
 STREAM_SECONDS: Final = 300.0
 """A stream of events ends after so long; a browser then asks again by itself."""
@@ -89,11 +88,8 @@ class Ends:
 
     async def wait(self, turn_id: str, seconds: float, *, verbose: bool = False) -> Result | None:
         """None where there is no end in time, or the server stops."""
-        with suppress(WaitTimeoutError):
-            waiting = self.memory.wait(turn_id, timeout=seconds, verbose=verbose)
-            end = await until_drained(self.request, waiting)
-            return None if end is None else self._own(end)
-        return None
+        end = await end_in_time(self.request, self.memory.wait(turn_id, timeout=seconds, verbose=verbose))
+        return end and self._own(end)
 
     async def status(self, turn_id: str, *, verbose: bool) -> Result:
         return self._own(await self.memory.status(turn_id, verbose=verbose))
@@ -113,18 +109,24 @@ ReadEnds = Annotated[Ends, Depends(ends_to_read)]
 
 @router.get("/{turn_id:path}/events", response_class=StreamingResponse)
 async def stream_end(ends: ReadEnds, turn_id: TurnId) -> StreamingResponse:
-    """The end of a turn or command as a server-sent event `end`, with a result as its data; until then comments."""
+    """The end of a turn or command as a server-sent event `end`, with a result as its data; until then comments.
+
+    An event `problem` ends it otherwise: of an id that is not known for ten seconds that with the status 404.
+    """
 
     async def events() -> AsyncIterator[bytes]:
         for _ in range(round(STREAM_SECONDS / ALIVE_SECONDS)):
             try:
                 end = await ends.wait(turn_id, ALIVE_SECONDS)
+                if end is None and ends.request.app.state.draining.is_set():
+                    return
+                end = end or await ends.status(turn_id, verbose=False)
             except MnemologError as error:
-                yield b"event: problem\ndata: " + bytes(problem_of(ends.request, error).body) + b"\n\n"
+                answer = await problem_of(ends.request, error)
+                yield b"event: problem\ndata: " + bytes(answer.body) + b"\n\n"
                 return
-            if end is not None:
+            if end.status != "pending":
                 yield b"event: end\ndata: " + orjson.dumps(end) + b"\n\n"
-            if end is not None or ends.request.app.state.draining.is_set():
                 return
             yield b": it goes on\n\n"
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
+from itertools import count
 from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar, cast
 
 from mnemolog.client.async_client import AsyncMemoryClient
@@ -26,6 +27,7 @@ from mnemolog.streams.runtime.dry_run import NullReplyStore
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.extract import parse_source
 from mnemolog.streams.stages.processor import ReceivedEnvelope
+from mnemolog.streams.text.differences import USER_WORDS
 from mnemolog.testing.models import GivenFact, ScriptedModel, WordsEmbedder
 from mnemolog.testing.queries import Answers
 from mnemolog.testing.stores import (
@@ -57,12 +59,12 @@ compared letter by letter alone."""
 def memory_stores(tables: Tables, settings: StreamsSettings) -> Stores:
     """What decisions read, over tables in memory; no reply of a model is kept."""
     return Stores(
-        finder=MemoryFinder(tables, limit=settings.candidates),
-        policies=MemoryPolicies(tables),
-        limits=MemoryLimits(),
-        journal=MemoryJournal(cast("Any", None)),
-        facts=MemoryFacts(tables),
-        entities=MemoryEntities(tables),
+        finder=MemoryFinder.over(tables, limit=settings.candidates),
+        policies=MemoryPolicies.over(tables),
+        limits=MemoryLimits(cast("Any", None)),
+        journal=MemoryJournal.over(tables),
+        facts=MemoryFacts.over(tables, user_words=USER_WORDS),
+        entities=MemoryEntities.over(tables),
         replies=NullReplyStore(),
         forget_replies=do_nothing,
     )
@@ -86,6 +88,7 @@ class _Pipeline:
         self._resolver = self._stages.build_resolver(publish=self._follow)
         self._sweep = ExpirySweep(stores.facts, publish=self._follow)
         self._lock = asyncio.Lock()
+        self._offsets = count(len(tables.rows.commits))
 
     async def publish(self, letter: OutgoingRecord) -> DeliveryReport:
         """Decide a record, what has ended before it, and what follows from it."""
@@ -116,7 +119,7 @@ class _Pipeline:
         record = KafkaRecord(
             topic=CONVERSATION_TURNS.name,
             partition=0,
-            offset=self._tables.next_offset(),
+            offset=next(self._offsets),
             key=key,
             value=value,
             timestamp=self._now().timestamp(),
@@ -244,7 +247,7 @@ class InMemoryClient(_InMemory, MemoryClient):
     Published is decided: `add` returns when the turn has ended, and `wait` at once. Messages are read by the rules of
     the offline provider, or as `script` says. Vectors are made of plain words unless an `embedder` is given; `now` is
     the time of each turn and of each reader, and what has ended by then expires. Raises `NotInMemoryError` for what
-    needs the servers: filters, limits, dry runs, promotions, searches in the past, changes of entities, exports.
+    needs the servers: limits, dry runs, promotions, searches in the past, changes of entities, exports.
     """
 
 

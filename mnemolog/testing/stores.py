@@ -1,12 +1,13 @@
 """What decisions read, over the tables in memory: the same questions as the stores over Postgres answer."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from mnemolog.errors import MnemologError
 from mnemolog.projections.database import Store
+from mnemolog.projections.stores import facts as stores
 from mnemolog.projections.stores.entities import (
     MAX_ALIASES,
     MAX_FOUND,
@@ -14,36 +15,26 @@ from mnemolog.projections.stores.entities import (
     ShownEntities,
     ShownEntitiesRequest,
 )
-from mnemolog.projections.stores.facts import (
-    MAX_ENDED_NEAR,
-    MAX_ENDED_OF_KEY,
-    CandidateLists,
-    CandidateRequest,
-    FactStore,
-    ShownFacts,
-    ShownFactsRequest,
-    SourceQuery,
-    SourceStatus,
-)
 from mnemolog.projections.stores.turns import ConversationRequest, Journal, LimitReservations
-from mnemolog.projections.write.rows import EntityChangeRow, EventRow, EvidenceRow, FactRow
+from mnemolog.projections.write.rows import EntityChangeRow, EventRow, EvidenceRow
 from mnemolog.schemas import stored
 from mnemolog.schemas.entities import Alias, KnownEntity, NameQuery, Role, name_ends
 from mnemolog.schemas.entity_events import MergeProposed, RelationEnded
 from mnemolog.schemas.events import DecisionUndone, FactAdded, FactPending, FactsMerged, PendingConfirmed
-from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, Candidate
-from mnemolog.schemas.filters import EVERYTHING, Filter
+from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, Candidate, ExtractedFact, FactState
+from mnemolog.schemas.filters import Filter
 from mnemolog.schemas.policy import EffectivePolicy, LimitHit, StoredPolicies, TurnUsage
 from mnemolog.schemas.scope import Scope, ScopeColumns, scope_columns
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
 from mnemolog.streams.text.differences import USER_WORDS
-from mnemolog.testing.tables import Tables, event_state, learned, said_at
+from mnemolog.testing.filters import lets_through
+from mnemolog.testing.tables import Tables, Version, made
 
 _ROLES: Final[tuple[Role, ...]] = ("subject", "object", "mention")
-_NEW_VERSIONS: Final = ("facts_merged", "fact_corrected")
-_EDITS: Final = ("fact_replaced", "fact_contradicted")
 _NO_POOL: Final[Any] = None
+_LACKING: Final[Mapping[bool, Mapping[str, None]]] = {True: {"strength": None}, False: {"ended_at": None}}
+"""What an ended relation has no value for, and one that holds."""
 
 
 class NotInMemoryError(MnemologError):
@@ -56,6 +47,14 @@ class NotInMemoryError(MnemologError):
 class _InMemory(Store):
     """A store whose questions are answered here; whatever else would ask Postgres raises `NotInMemoryError`."""
 
+    _tables: Tables
+
+    @classmethod
+    def over(cls, tables: Tables, **options: Any) -> Any:
+        store = cls(_NO_POOL, **options)
+        store._tables = tables
+        return store
+
     async def _rows(self, query: str, *_: Any, **__: Any) -> NoReturn:
         raise NotInMemoryError(query)
 
@@ -66,25 +65,12 @@ class _InMemory(Store):
 class MemoryPolicies(_InMemory, SharedPolicies):
     """The policies that commands have set."""
 
-    def __init__(self, tables: Tables) -> None:
-        super().__init__(_NO_POOL)
-        self._tables = tables
-
     async def stored_policies(self, scopes: Sequence[Scope]) -> list[StoredPolicies]:
-        return [policies_of(self._tables, scope) for scope in scopes]
-
-
-def policies_of(tables: Tables, scope: Scope) -> StoredPolicies:
-    """What was set last for a scope and for its tenant."""
-    policies = {row.scope: row.event.policy for row in tables.rows.policies}
-    return StoredPolicies(tenant=policies.get((scope.tenant, "", "", "", "")), scope=policies.get(scope_columns(scope)))
+        return [self._tables.policies_of(scope) for scope in scopes]
 
 
 class MemoryLimits(LimitReservations):
     """Nothing is counted: a turn of a scope with limits is refused, instead of being let through."""
-
-    def __init__(self) -> None:
-        super().__init__(_NO_POOL)
 
     async def exhausted_limit(self, scope: Scope, rules: EffectivePolicy, at: datetime) -> LimitHit | None:  # noqa: ARG002 - the store's
         if rules.has_counted_limits:
@@ -107,149 +93,138 @@ class MemoryJournal(_InMemory, Journal):
 class MemoryFinder(_InMemory, SharedCandidateFinder):
     """Finds the candidates of new facts."""
 
-    def __init__(self, tables: Tables, *, limit: int) -> None:
-        super().__init__(_NO_POOL, limit=limit)
-        self._tables = tables
+    def __init__(self, pool: Any, *, limit: int) -> None:
+        super().__init__(pool, limit=limit)
         self._limit = limit
 
-    async def find_many(self, requests: Sequence[CandidateRequest]) -> list[CandidateLists]:
+    async def find_many(self, requests: Sequence[stores.CandidateRequest]) -> list[stores.CandidateLists]:
         return [self._found(request) for request in requests]
 
-    def _found(self, request: CandidateRequest) -> CandidateLists:
+    def _found(self, request: stores.CandidateRequest) -> stores.CandidateLists:
         tables, scope = self._tables, scope_columns(request.scope)
-        names = tables.user_names(scope, request.speaker, tuple(USER_WORDS))
-        known = [row for row in tables.in_scope(scope, *OPEN_STATUSES) if tables.holds(row, request.at)]
-        held = held_back(tables, scope)
+        names = tables.user_names(scope, request.speaker)
+        known = [one for one in tables.in_scope(scope, *OPEN_STATUSES) if one.holds(request.at)]
+        held = _held_back(tables, scope)
         lists = []
         for query in request.queries:
             near, of_key = _compared(known, query)
-            ranks = {
-                fact_id: subject_rank(tables.facts[fact_id].fact.subject, query.subject, names) for fact_id in of_key
-            }
+            ranks = {one: subject_rank(tables.version(one).subject, query.subject, names) for one in of_key}
             best = sorted(near, key=lambda one: (-near[one], one))[: self._limit]
             best += sorted(of_key, key=lambda one: (-ranks[one], -of_key[one], one))[: stored.MAX_CANDIDATES_OF_KEY]
             in_order = sorted({one: (near | of_key)[one] for one in best}.items(), key=lambda one: (-one[1], one[0]))
-            lists.append(
-                tuple(candidate(tables, fact_id, similarity, held.get(fact_id, ())) for fact_id, similarity in in_order)
-            )
-        return CandidateLists(scope_version=_version(tables, scope), candidates=tuple(lists), user_names=names)
+            lists.append(tuple(_candidate(tables, one, similarity, held.get(one, ())) for one, similarity in in_order))
+        return stores.CandidateLists(scope_version=_version(tables, scope), candidates=tuple(lists), user_names=names)
 
     async def facts_of_entities(
         self, scope: Scope, requests: Sequence[stored.EntityFactsQuery], *, at: datetime
     ) -> list[tuple[Candidate, ...]]:
         tables, here = self._tables, scope_columns(scope)
-        held, found = held_back(tables, here), []
-        for one in requests:
-            rows = [
-                row
-                for row in tables.in_scope(here, "active")
-                if row.fact.key == one.key
-                and row.fact.fact_id not in one.known
-                and tables.holds(row, at)
-                and any(
-                    (link.link.entity_id, link.link.role) == (one.entity_id, "subject")
-                    for link in tables.links([row.fact.fact_id])
-                )
+        held, found = _held_back(tables, here), []
+        for asked in requests:
+            about = {
+                row.fact_id
+                for row in tables.links(tables.facts)
+                if (row.link.entity_id, row.link.role) == (asked.entity_id, "subject")
+            }
+            of_key = [
+                one
+                for one in tables.in_scope(here, "active")
+                if one.key == asked.key and one.fact_id in about - {*asked.known} and one.holds(at)
             ]
-            compared = [
-                (row.fact.fact_id, _cosine(row.fact.vector, one.vector) or 0.0)
-                for row in sorted(rows, key=learned, reverse=True)[: stored.MAX_CANDIDATES_OF_KEY]
-            ]
-            about = [candidate(tables, fact_id, near, held.get(fact_id, ())) for fact_id, near in compared]
-            found.append(tuple(known.model_copy(update={"subject_relation": "same"}) for known in about))
+            candidates = (
+                _candidate(tables, one.fact_id, _cosine(one.vector, asked.vector) or 0.0, held.get(one.fact_id, ()))
+                for one in of_key[::-1][: stored.MAX_CANDIDATES_OF_KEY]
+            )
+            found.append(tuple(one.model_copy(update={"subject_relation": "same"}) for one in candidates))
         return found
 
-    async def source_statuses(self, sources: Sequence[SourceQuery]) -> list[SourceStatus]:
+    async def source_statuses(self, sources: Sequence[stores.SourceQuery]) -> list[stores.SourceStatus]:
         return [self._status(*source) for source in sources]
 
-    def _status(self, owner: str, source_id: str, scope: Scope | None) -> SourceStatus:
+    def _status(self, owner: str, source_id: str, scope: Scope | None) -> stores.SourceStatus:
         tables, here = self._tables, scope_columns(scope)
         commits = (row.commit for row in reversed(tables.rows.commits))
         last = next((one for one in commits if (one.owner, one.source_id) == (owner, source_id)), None)
-        states = [tables.state_of(row.fact.fact_id) for row in tables.in_scope(here, *ENDED_STATUSES)]
-        ends = [one.true_to for one in states if one.believed_to is None and one.true_to is not None]
-        own = (row for row in tables.facts.values() if (row.commit.owner, row.commit.source_id) == (owner, source_id))
-        return SourceStatus(
+        ends = [
+            one.true_to
+            for one in tables.in_scope(here, *ENDED_STATUSES)
+            if one.believed_to is None and one.true_to is not None
+        ]
+        own = (
+            fact_id
+            for fact_id, row in tables.facts.items()
+            if (row.commit.owner, row.commit.source_id) == (owner, source_id)
+        )
+        return stores.SourceStatus(
             scope_version=_version(tables, here),
             attempt=last.attempt if last else 0,
             retryable=last is not None and last.retryable,
             origin=last.origin if last else None,
             latest_end=max(ends, default=None),
-            policies=policies_of(tables, scope) if scope else StoredPolicies(),
-            fact_ids=tuple(sorted(row.fact.fact_id for row in own)) if last and last.retryable else (),
+            policies=tables.policies_of(scope) if scope else StoredPolicies(),
+            fact_ids=tuple(sorted(own)) if last and last.retryable else (),
         )
 
 
-class MemoryFacts(_InMemory, FactStore):
+class MemoryFacts(_InMemory, stores.FactStore):
     """Answers what is asked about known facts."""
 
-    def __init__(self, tables: Tables) -> None:
-        super().__init__(_NO_POOL, user_words=USER_WORDS)
-        self._tables = tables
-
     async def facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, stored.StoredFact]:
-        return {one: self._tables.stored(one) for one in fact_ids if one in self._tables.facts}
+        return {one.fact_id: _stored(one) for one in self._tables.known(fact_ids)}
 
     async def current_facts(self, fact_ids: Sequence[UUID]) -> dict[UUID, stored.StoredFact]:
         found = {}
         for asked in fact_ids:
-            versions = [asked] if asked in self._tables.facts else []
+            versions = [one.fact_id for one in self._tables.known([asked])]
             for one in versions:
                 versions += [made for made in self._made_of(one) if made not in versions]
             if versions:
-                found[asked] = self._tables.stored(versions[-1])
+                found[asked] = _stored(self._tables.version(versions[-1]))
         return found
 
     def _made_of(self, fact_id: UUID) -> Iterator[UUID]:
         """What a merge, a correction or an update has made of a closed fact."""
-        tables, state = self._tables, self._tables.state_of(fact_id)
-        for row in tables.rows.events if state.status not in OPEN_STATUSES else ():
+        known = self._tables.version(fact_id)
+        for row in self._tables.rows.events if not known.is_open else ():
             event, is_pending_merge = row.event, isinstance(row.event, FactPending) and row.event.action == "merge"
             makes = (
-                event.event in _NEW_VERSIONS
-                or (is_pending_merge and row.fact_id == state.superseded_by)
-                or (event.event in _EDITS and event.decision.by == "person")
+                event.event in ("facts_merged", "fact_corrected")
+                or (is_pending_merge and row.fact_id == known.superseded_by)
+                or (event.event in ("fact_replaced", "fact_contradicted") and event.decision.by == "person")
             )
-            is_of_it = fact_id in row.targets and row.fact_id is not None and not row.stale
-            if makes and is_of_it and row.fact_id and not tables.is_undone(event.event_id):
+            is_undone = self._tables.is_undone(event.event_id)
+            if makes and fact_id in row.targets and row.fact_id and not row.stale and not is_undone:
                 yield row.fact_id
 
     async def former_values(self, fact_ids: Sequence[UUID]) -> dict[UUID, stored.StoredFact]:
         found = {}
         for asked in fact_ids:
-            level = [self._tables.facts[asked]]
-            while level and all(row.fact.value is None for row in level):
-                level = [older for row in level for older in self._tables.superseded_by(row.fact.fact_id)]
-            valued = [row.fact.fact_id for row in level if row.fact.value is not None]
-            if valued:
-                newest = max(valued, key=lambda one: (self._tables.state_of(one).true_from, -one.int))
-                found[asked] = self._tables.stored(newest)
+            level = [self._tables.version(asked)]
+            while level and all(one.value is None for one in level):
+                level = [older for one in level for older in self._tables.superseded_by(one.fact_id)]
+            if valued := [one for one in level if one.value is not None]:
+                found[asked] = _stored(max(valued, key=lambda one: (one.true_from, -one.fact_id.int)))
         return found
 
     async def pending_cases(self, fact_ids: Sequence[UUID]) -> Mapping[UUID, stored.PendingCase]:
-        tables = self._tables
         cases = {}
-        for row in _open_cases(tables):
-            fact_id, event = row.event.fact.fact_id, row.event
-            if fact_id not in fact_ids:
+        for row in self._tables.open_cases():
+            if (fact_id := row.event.fact.fact_id) not in fact_ids:
                 continue
-            challenged = tables.challenged(fact_id)
-            is_human = any(tables.facts[one].fact.authority == "human" for one in challenged)
-            cases[fact_id] = stored.PendingCase(
-                fact_id=fact_id,
+            challenged = self._tables.challenged(fact_id)
+            is_human = any(one.authority == "human" for one in self._tables.known(challenged))
+            cases[fact_id] = made(
+                stored.PendingCase,
+                *(row.event, row.event.fact),
                 targets=tuple(sorted(one for one, is_later in challenged.items() if not is_later)),
                 successors=tuple(sorted(one for one, is_later in challenged.items() if is_later)),
-                action=event.action,
-                ended_at=event.ended_at,
-                needs_human=event.needs_human or is_human,
-                said_at=event.promoted_from.said_at if event.promoted_from else row.commit.occurred_at,
-                speaker=event.fact.speaker,
-                authority=event.fact.authority,
+                needs_human=row.event.needs_human or is_human,
+                said_at=_said_at(row),
             )
         return cases
 
     async def challenges(self, scope: Scope, fact_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
-        cases = sorted(row.event.fact.fact_id for row in _open_cases(self._tables) if row.commit.scope == scope)
+        cases = sorted(row.event.fact.fact_id for row in self._tables.open_cases() if row.commit.scope == scope)
         challenged = {one: tuple(sorted(self._tables.challenged(one))) for one in cases}
         return {one: found for one, found in challenged.items() if not set(found).isdisjoint(fact_ids)}
 
@@ -258,14 +233,10 @@ class MemoryFacts(_InMemory, FactStore):
         for asked in fact_ids:
             chain = [asked]
             for one in chain:
-                older = (row.fact.fact_id for row in self._tables.superseded_by(one))
-                chain += [each for each in older if each not in chain and self._was_true(each)]
-            found[asked] = tuple(sorted({self._tables.state_of(one).true_from for one in chain}))
+                older = (row.fact_id for row in self._tables.superseded_by(one) if row.was_true)
+                chain += [each for each in older if each not in chain]
+            found[asked] = tuple(sorted({one.true_from for one in self._tables.known(chain)}))
         return found
-
-    def _was_true(self, fact_id: UUID) -> bool:
-        state = self._tables.state_of(fact_id)
-        return state.believed_from is not None and state.status in {*ENDED_STATUSES, "active"}
 
     async def ended_candidates(
         self,
@@ -275,101 +246,72 @@ class MemoryFacts(_InMemory, FactStore):
         after: datetime,
         user_names: Sequence[str],
     ) -> tuple[tuple[Candidate, ...], ...]:
-        tables, names = self._tables, {name.lower() for name in user_names}
-        ended = {
-            row.fact.fact_id: state.true_to
-            for row in tables.in_scope(scope_columns(scope), *ENDED_STATUSES)
-            if (state := tables.state_of(row.fact.fact_id)).believed_from is not None
-            and state.believed_to is None
-            and state.true_to is not None
-            and state.true_to > after
-        }
-        lists = []
+        tables, names, lists = self._tables, {name.lower() for name in user_names}, []
+        in_scope = tables.in_scope(scope_columns(scope), *ENDED_STATUSES)
+        ended = {one.fact_id: one for one in in_scope if one.has_ended and one.true_to > after}
         for query in queries:
 
-            def is_of_subject(fact_id: UUID, asked: str | None = query.subject) -> bool:
-                known = tables.facts[fact_id].fact.subject
+            def of_key_first(fact_id: UUID, asked: str | None = query.subject) -> tuple[bool, datetime, UUID]:
+                known = ended[fact_id].subject
                 one, other = (known or "user").lower(), (asked or "user").lower()
-                return (None not in (known, asked) and one == other) or (one in names and other in names)
+                is_same = (None not in (known, asked) and one == other) or (one in names and other in names)
+                return not is_same, ended[fact_id].true_to, fact_id
 
-            near, of_key = _compared([tables.facts[one] for one in ended], query)
-            best = sorted(near, key=lambda one: (-near[one], one))[:MAX_ENDED_NEAR]
-            best += sorted(of_key, key=lambda one: (not is_of_subject(one), ended[one], one))[:MAX_ENDED_OF_KEY]
-            in_order = sorted(dict.fromkeys(best), key=lambda one: (ended[one], one))
-            lists.append(tuple(candidate(tables, one, (near | of_key)[one], ended=True) for one in in_order))
+            near, of_key = _compared(ended.values(), query)
+            best = sorted(near, key=lambda one: (-near[one], one))[: stores.MAX_ENDED_NEAR]
+            best += sorted(of_key, key=of_key_first)[: stores.MAX_ENDED_OF_KEY]
+            in_order = sorted(dict.fromkeys(best), key=lambda one: (ended[one].true_to, one))
+            lists.append(tuple(_candidate(tables, one, (near | of_key)[one], ended=True) for one in in_order))
         return tuple(lists)
 
     async def subjects_of(self, fact_ids: Sequence[UUID]) -> tuple[KnownEntity, ...]:
-        about: dict[UUID, dict[UUID, None]] = {}
-        for link in self._tables.links(fact_ids):
-            if link.link.role == "subject":
-                about.setdefault(link.link.entity_id, {})[link.fact_id] = None
-        return tuple(
-            one.model_copy(update={"subject_of": tuple(sorted(about[one.entity_id]))})
-            for one in known_entities(self._tables, about)
-        )
+        return tuple(_with_subjects(self._tables, (), fact_ids))
 
     async def ended_facts(self, fact_ids: Sequence[UUID]) -> tuple[stored.EndedFact, ...]:
-        found = [one for asked in fact_ids if asked in self._tables.facts for one in self._ended_by(asked)]
-        return tuple(sorted(found, key=lambda one: (self._tables.state_of(one.fact_id).true_from, one.fact_id)))
+        found = [one for asked in self._tables.known(fact_ids) for one in self._ended_by(asked.fact_id)]
+        return tuple(sorted(found, key=lambda one: (self._tables.version(one.fact_id).true_from, one.fact_id)))
 
     def _ended_by(self, asked: UUID) -> Iterator[stored.EndedFact]:
         tables, standing = self._tables, [asked]
-        for one in standing:
-            standing += [
-                part
-                for row in tables.superseded_by(one)
-                if (part := row.fact.fact_id) not in standing
-                and (state := tables.state_of(part)).status == "superseded"
-                and state.believed_to is not None
-            ]
-        for row in (row for ender in standing for row in tables.superseded_by(ender)):
-            state = tables.state_of(row.fact.fact_id)
-            if self._was_true(row.fact.fact_id) and state.believed_to is None and state.true_to is not None:
-                yield self._ended(row, asked, standing)
+        for ender in standing:
+            merged = (one for one in tables.superseded_by(ender) if one.status == "superseded" and one.believed_to)
+            standing += [one.fact_id for one in merged if one.fact_id not in standing]
+        for one in (one for ender in standing for one in tables.superseded_by(ender)):
+            if one.has_ended:
+                yield self._ended(one, asked, standing)
 
-    def _ended(self, row: FactRow, asked: UUID, standing: Collection[UUID]) -> stored.EndedFact:
-        tables, fact_id, now = self._tables, row.fact.fact_id, self._tables.state_of(row.fact.fact_id)
-        former = tables.former(fact_id)
+    def _ended(self, one: Version, asked: UUID, standing: Collection[UUID]) -> stored.EndedFact:
+        tables, former = self._tables, self._tables.former(one.fact_id)
         open_before = [
-            one.state for one in former if one.state.status == "active" and one.state.superseded_by != now.superseded_by
+            row.state for row in former if row.state.status == "active" and row.state.superseded_by != one.superseded_by
         ]
         earlier = None
-        for before, one in zip((None, *former), former, strict=False):
-            ender = tables.state.facts.get(one.state.superseded_by) if one.state.superseded_by else None
+        for before, row in zip((None, *former), former, strict=False):
+            ender = tables.state.facts.get(row.state.superseded_by) if row.state.superseded_by else None
             is_believed = ender and ender.state.believed_from and ender.state.believed_to is None
             is_in_effect = before is None or not tables.is_undone(before.event_id)
-            if one.state.true_to and is_believed and is_in_effect and one.state.superseded_by not in standing:
-                earlier = one.state
-        of_key = [
-            other
-            for other in tables.in_scope(scope_columns(row.commit.scope))
-            if row.fact.key is not None and other.fact.key == row.fact.key and other.fact.fact_id != asked
-        ]
-        rivals = {
-            other.fact.fact_id
+            if row.state.true_to and is_believed and is_in_effect and row.state.superseded_by not in standing:
+                earlier = row.state
+        of_key = [other for other in self._of_key(one) if other.fact_id != asked]
+        rivals = {other.fact_id for other in of_key if other.is_active and other.fact_id != one.fact_id}
+        heir = tables.version(asked).superseded_by
+        later = (
+            other.fact_id
             for other in of_key
-            if other is not row and tables.state_of(other.fact.fact_id).status == "active"
-        }
-        heir = tables.state_of(asked).superseded_by
-        later = [
-            other.fact.fact_id
-            for other in of_key
-            if (state := tables.state_of(other.fact.fact_id)).status in ENDED_STATUSES
-            and state.believed_to is None
-            and other.fact.valid_until is None
-            and now.true_to is not None
-            and state.true_from >= now.true_to
-        ]
-        related = {one.related_id for one in tables.rows.relations if one.fact_id == fact_id}
-        related |= {one.fact_id for one in tables.rows.relations if one.related_id == fact_id}
+            if other.status in ENDED_STATUSES
+            and other.believed_to is None
+            and other.valid_until is None
+            and other.true_from >= one.true_to
+        )
+        related = {row.related_id for row in tables.rows.relations if row.fact_id == one.fact_id}
+        related |= {row.fact_id for row in tables.rows.relations if row.related_id == one.fact_id}
         return stored.EndedFact(
-            fact_id=fact_id,
+            fact_id=one.fact_id,
             ended_by=asked,
             was_open=bool(open_before),
             was_unresolved=bool(open_before) and open_before[-1].unresolved,
             by_command=any(
-                made.fact_id == now.superseded_by and fact_id in made.targets
+                made.fact_id == one.superseded_by and one.fact_id in made.targets
                 for made in tables.rows.events
                 if made.event.event in ("fact_replaced", "fact_corrected") and made.event.decision.by == "person"
             ),
@@ -380,46 +322,44 @@ class MemoryFacts(_InMemory, FactStore):
             related_ids=tuple(sorted(related)),
         )
 
+    def _of_key(self, asked: Version, *statuses: str) -> list[Version]:
+        """The facts of the scope and key of a fact, it itself among them."""
+        of_scope = self._tables.in_scope(asked.scope, *statuses)
+        return [one for one in of_scope if asked.key is not None and one.key == asked.key]
+
     async def values_before(self, fact_id: UUID, since: datetime) -> tuple[UUID, ...]:
-        tables = self._tables
-        asked, began = tables.facts[fact_id], tables.state_of(fact_id).true_from
+        asked = self._tables.version(fact_id)
         found = [
-            (state.true_from, other.fact.fact_id)
-            for other in tables.in_scope(scope_columns(asked.commit.scope))
-            if other is not asked
-            and asked.fact.key is not None
-            and other.fact.key == asked.fact.key
-            and other.fact.valid_until is None
-            and (state := tables.state_of(other.fact.fact_id)).believed_from is not None
-            and state.believed_to is None
-            and state.true_from < began
-            and state.true_to is not None
-            and since < state.true_to <= began
+            (one.true_from, one.fact_id)
+            for one in self._of_key(asked)
+            if one.fact_id != fact_id
+            and one.valid_until is None
+            and one.believed_from is not None
+            and one.believed_to is None
+            and one.true_to is not None
+            and one.true_from < asked.true_from
+            and since < one.true_to <= asked.true_from
         ]
         return tuple(one for _, one in sorted(found))
 
     async def values_since(self, fact_ids: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
         found = {}
-        for fact_id in fact_ids:
-            closed, state = self._tables.facts[fact_id], self._tables.state_of(fact_id)
-            closing = max((one for one in (state.closed_at, state.believed_to) if one), default=None)
+        for closed in self._tables.known(fact_ids):
+            closing = max((one for one in (closed.closed_at, closed.believed_to) if one), default=None)
             later = [
-                other.fact.fact_id
-                for other in self._tables.in_scope(scope_columns(closed.commit.scope), "active")
-                if other is not closed
-                and closed.fact.key is not None
-                and other.fact.key == closed.fact.key
+                one.fact_id
+                for one in self._of_key(closed, "active")
+                if one.fact_id != closed.fact_id
                 and closing is not None
                 and (
-                    other.commit.decided_at > closing
+                    one.row.commit.decided_at > closing
                     or any(
-                        one.state.status != "active" and one.until > closing
-                        for one in self._tables.former(other.fact.fact_id)
+                        row.state.status != "active" and row.until > closing for row in self._tables.former(one.fact_id)
                     )
                 )
             ]
             if later:
-                found[fact_id] = tuple(sorted(later))
+                found[closed.fact_id] = tuple(sorted(later))
         return found
 
     async def user_names(self, scope: Scope, user_words: Collection[str]) -> tuple[str, ...]:
@@ -429,27 +369,24 @@ class MemoryFacts(_InMemory, FactStore):
         asked = [shown for row in self._tables.events_of(fact_id) if (shown := _put_beside(row, fact_id)) is not None]
         return asked[-1] if asked else ()
 
+    async def unresolved_beside(self, fact_ids: Sequence[UUID]) -> tuple[UUID, ...]:
+        found = {
+            other.fact_id
+            for one in self._tables.known(fact_ids)
+            for other in self._of_key(one, "active")
+            if other.unresolved
+        }
+        return tuple(sorted(found.difference(fact_ids)))
+
     async def scope_facts(
-        self,
-        scope: Scope,
-        *,
-        key: str | None,
-        category: str | None,
-        wanted: Filter,
-        at: datetime,  # noqa: ARG002 - filters alone ask for the time
-        limit: int,
+        self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> stored.ScopeFacts:
-        named = wanted.model_dump(exclude_unset=True) if wanted != EVERYTHING else {}
-        if set(named) - {"key", "memory"} or any(set(one) != {"eq"} for one in named.values()):
-            raise NotInMemoryError("a filter")
-        texts, keys = named.get("memory"), named.get("key")
         found = [
-            row.fact.fact_id
-            for row in self._tables.in_scope(scope_columns(scope), *OPEN_STATUSES)
-            if key in (None, row.fact.key)
-            and category in (None, *row.fact.categories)
-            and (texts is None or texts["eq"] == row.fact.text)
-            and (keys is None or keys["eq"] == row.fact.key)
+            one.fact_id
+            for one in self._tables.in_scope(scope_columns(scope), *OPEN_STATUSES)
+            if key in (None, one.key)
+            and category in (None, *one.row.fact.categories)
+            and lets_through(wanted, one.shown(at))
         ]
         return stored.ScopeFacts(total=len(found), fact_ids=tuple(found[:limit]))
 
@@ -457,9 +394,9 @@ class MemoryFacts(_InMemory, FactStore):
         self, now: datetime, *, after: stored.DueExpiry | None, limit: int
     ) -> list[stored.DueExpiry]:
         due = [
-            stored.DueExpiry(fact_id=row.fact.fact_id, ends_at=end, scope=row.commit.scope)
-            for end, row in self._tables.due(now)
-            if row.commit.scope is not None
+            stored.DueExpiry(fact_id=one.fact_id, ends_at=end, scope=scope)
+            for end, one in self._tables.due(now)
+            if (scope := one.row.commit.scope) is not None
         ]
         return [one for one in due if after is None or (one.ends_at, one.fact_id) > (after.ends_at, after.fact_id)][
             :limit
@@ -481,45 +418,35 @@ class MemoryFacts(_InMemory, FactStore):
         return [self._logged(row) for row in self._tables.rows.events if row.event.event_id in event_ids]
 
     async def history_of(self, scope: Scope, fact_ids: Sequence[UUID]) -> stored.EventHistory:
-        tables = self._tables
-        late = {
+        rows = self._tables.rows
+        touching = {row.event.event_id for row in self._tables.events_of(*fact_ids)} | {
             row.event.event_id
-            for row in tables.rows.events
+            for row in rows.events
             if isinstance(row.event, FactAdded) and row.event.ended_by in fact_ids and row.commit.scope == scope
         }
-        touching = {row.event.event_id for row in tables.events_of(*fact_ids)} | late
         for _ in range(2):  # and what undid or reinstated these
-            touching |= {row.event.event_id for row in tables.rows.events if _undone(row) in touching}
-        former = {
-            fact_id: [
-                stored.FormerState(event_id=one.event_id, state=event_state(one.state))
-                for one in tables.rows.former_states
-                if one.fact_id == fact_id
-            ]
-            for fact_id in fact_ids
-        }
+            touching |= {row.event.event_id for row in rows.events if getattr(row.event, "undone", None) in touching}
+        former: dict[UUID, list[stored.FormerState]] = {}
+        for row in (row for row in rows.former_states if row.fact_id in fact_ids):
+            state = stored.FormerState(event_id=row.event_id, state=made(FactState, row.state))
+            former.setdefault(row.fact_id, []).append(state)
         return stored.EventHistory(
-            facts=await self.facts(fact_ids),
-            former_states={fact_id: states for fact_id, states in former.items() if states},
-            events=await self.events([*touching]),
+            facts=await self.facts(fact_ids), former_states=former, events=await self.events([*touching])
         )
 
     def _logged(self, row: EventRow) -> stored.LoggedEvent:
-        tables, event = self._tables, row.event
-        root = next(one for one in tables.rows.events if one.event.event_id == _root(row))
-        turning = [one for one in tables.rows.events if _root(one) == root.event.event_id]
-        changed = frozenset(one.fact_id for one in tables.rows.former_states if one.event_id == event.event_id)
+        rows, event = self._tables.rows, row.event
+        root = next(one for one in rows.events if one.event.event_id == _root(row))
+        turning = [one for one in rows.events if _root(one) == root.event.event_id]
+        changed = frozenset(one.fact_id for one in rows.former_states if one.event_id == event.event_id)
         named = {*row.targets, *root.targets, row.fact_id, root.fact_id, getattr(root.event, "ended_by", None)}
         fact = event.new_fact
-        return stored.LoggedEvent(
-            event_id=event.event_id,
-            event=event.event,
+        return made(
+            stored.LoggedEvent,
+            *(event, row.commit),
             position=_place(row),
-            source_id=row.commit.source_id,
-            occurred_at=event.promoted_from.said_at if event.promoted_from else row.commit.occurred_at,
-            original=stored.OriginalDecision(
-                event_id=root.event.event_id, event=root.event.event, position=_place(root)
-            ),
+            occurred_at=_said_at(row),
+            original=made(stored.OriginalDecision, root.event, position=_place(root)),
             enables=not isinstance(event, DecisionUndone) or event.reinstated is not None,
             latest_id=turning[-1].event.event_id,
             statement_text=event.words.text if event.words else None,
@@ -529,66 +456,48 @@ class MemoryFacts(_InMemory, FactStore):
         )
 
     async def linked_facts(self, fact_ids: Collection[UUID]) -> dict[UUID, stored.LinkedFact]:
-        tables = self._tables
-        return {one: self._linked(one) for one in fact_ids if one in tables.facts}
+        return {one.fact_id: self._linked(one) for one in self._tables.known(fact_ids)}
 
-    def _linked(self, fact_id: UUID) -> stored.LinkedFact:
-        tables, row = self._tables, self._tables.facts[fact_id]
+    def _linked(self, asked: Version) -> stored.LinkedFact:
+        tables = self._tables
         place = {one: number for number, one in enumerate(tables.entities)}
-        said = dict.fromkeys((link.link.entity_id, link.link.role) for link in tables.links([fact_id]))
+        said = dict.fromkeys((row.link.entity_id, row.link.role) for row in tables.links([asked.fact_id]))
         links = sorted(said, key=lambda one: (_ROLES.index(one[1]), place[one[0]]))
-        parts = [fact_id]
-        merges = [one for one in tables.rows.events if isinstance(one.event, FactsMerged)]
+        parts = [asked.fact_id]
+        merged = {row.fact_id for row in tables.rows.events if isinstance(row.event, FactsMerged)}
         for part in parts:
-            parts += [
-                old
-                for one in merges
-                if one.fact_id == part
-                for old in tables.facts[part].supersedes
-                if old not in parts and tables.state_of(old).believed_to is not None
-            ]
+            older = tables.known(tables.facts[part].supersedes if part in merged else ())
+            parts += [one.fact_id for one in older if one.believed_to is not None and one.fact_id not in parts]
+        evidence = [row for row in tables.rows.entities if isinstance(row, EvidenceRow)]
         relations = [
-            stored.StoredRelation(
-                subject_id=event.subject_id,
-                predicate=event.predicate,
-                object_id=event.object_id,
-                inverse=event.inverse,
-                strength=None if isinstance(event, RelationEnded) else event.strength,
-                ended_at=event.ended_at if isinstance(event, RelationEnded) else None,
-            )
+            made(stored.StoredRelation, event, **_LACKING[isinstance(event, RelationEnded)])
             for part in parts
-            for one in tables.rows.entities
-            if isinstance(one, EvidenceRow) and one.event.fact_id == part
-            for event in (one.event,)
+            for event in (row.event for row in evidence)
+            if event.fact_id == part
         ]
         named = {one for one, _ in links} | {end for one in relations for end in (one.subject_id, one.object_id)}
-        named |= {owner for one in tables.aliases if one.entity_id in named and (owner := _owner_of(one.alias))}
+        ties = (row.alias for row in tables.aliases if row.entity_id in named and row.alias.kind == "tie")
+        named |= {UUID(alias.key[-36:]) for alias in ties}  # to whom it is
+        entities = (one.model_copy(update={"possible_twins": ()}) for one in _known_entities(tables, named))
         return stored.LinkedFact(
-            fact_id=fact_id,
-            text=row.fact.text,
-            subject=row.fact.subject,
-            true_from=tables.state_of(fact_id).true_from,
+            fact_id=asked.fact_id,
+            text=asked.text,
+            subject=asked.subject,
+            true_from=asked.true_from,
             links=links,
             bearers={one: one for one, _ in links},
             relations=relations,
-            entities={
-                one.entity_id: one.model_copy(update={"possible_twins": ()}) for one in known_entities(tables, named)
-            },
+            entities={one.entity_id: one for one in entities},
         )
 
-    async def shown_facts(self, requests: Sequence[ShownFactsRequest]) -> list[ShownFacts]:
+    async def shown_facts(self, requests: Sequence[stores.ShownFactsRequest]) -> list[stores.ShownFacts]:
         """Names alone: what is read by rules or by a script is read without known facts."""
-        words = tuple(USER_WORDS)
-        names = (self._tables.user_names(scope_columns(one.scope), one.speaker, words) for one in requests)
-        return [ShownFacts(names=known, facts=()) for known in names]
+        names = (self._tables.user_names(scope_columns(one.scope), one.speaker) for one in requests)
+        return [stores.ShownFacts(names=known, facts=()) for known in names]
 
 
 class MemoryEntities(_InMemory, EntityStore):
     """Finds entities by their names. Nothing changes entities here: there are no merges, splits and renames."""
-
-    def __init__(self, tables: Tables) -> None:
-        super().__init__(_NO_POOL)
-        self._tables = tables
 
     async def known_entities(
         self,
@@ -602,24 +511,15 @@ class MemoryEntities(_InMemory, EntityStore):
         near_from: float = 1.0,  # noqa: ARG002 - the same
     ) -> list[KnownEntity]:
         tables, found = self._tables, dict[UUID, tuple[bool, bool, bool]]()
-        for row in tables.aliases:
-            alias, name_key = row.alias, row.alias.key
-            is_headed = alias.head in heads
-            if row.commit.scope == scope and (is_headed or (alias.kind != "tie" and name_ends(name_key) in ends)):
-                before = found.get(row.entity_id, (False, False, False))
-                marks = (alias.kind == "user", name_key in keys, is_headed)
-                found[row.entity_id] = tuple(map(any, zip(before, marks, strict=True)))  # type: ignore[assignment] # three
+        for row in (row for row in tables.aliases if row.commit.scope == scope):
+            alias, is_headed = row.alias, row.alias.head in heads
+            if is_headed or (alias.kind != "tie" and name_ends(alias.key) in ends):
+                user, equal, headed = found.get(row.entity_id, (False, False, False))
+                found[row.entity_id] = (user or alias.kind == "user", equal or alias.key in keys, headed or is_headed)
         newest = {one: place for place, one in enumerate(tables.entities)}
         best = sorted(found, key=lambda one: (*found[one], newest[one]), reverse=True)[:MAX_FOUND]
-        about: dict[UUID, list[UUID]] = {}
-        for link in tables.links(fact_ids):
-            if link.link.role == "subject" and link.fact_id not in about.setdefault(link.link.entity_id, []):
-                about[link.link.entity_id].append(link.fact_id)
-        return [
-            one.model_copy(update={"subject_of": tuple(about.get(one.entity_id, ()))})
-            for one in known_entities(tables, {*best, *about})
-            if tables.entities[one.entity_id].commit.scope == scope
-        ]
+        entities = tables.entities
+        return [one for one in _with_subjects(tables, best, fact_ids) if entities[one.entity_id].commit.scope == scope]
 
     async def decided_pairs(self, pairs: Collection[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
         proposed = {
@@ -641,61 +541,61 @@ class MemoryEntities(_InMemory, EntityStore):
         return [ShownEntities() for _ in requests]
 
 
-def held_back(tables: Tables, scope: ScopeColumns) -> dict[UUID, list[UUID]]:
+def _held_back(tables: Tables, scope: ScopeColumns) -> dict[UUID, list[UUID]]:
     """The open cases of a scope that challenge each fact."""
     found: dict[UUID, list[UUID]] = {}
-    for case in sorted(
-        row.event.fact.fact_id for row in _open_cases(tables) if scope_columns(row.commit.scope) == scope
-    ):
+    cases = (row.event.fact.fact_id for row in tables.open_cases() if scope_columns(row.commit.scope) == scope)
+    for case in sorted(cases):
         for fact_id in tables.challenged(case):
             found.setdefault(fact_id, []).append(case)
     return found
 
 
-def candidate(
+def _candidate(
     tables: Tables, fact_id: UUID, similarity: float, challenged_by: Sequence[UUID] = (), *, ended: bool = False
 ) -> Candidate:
     """A known fact as it is compared with a new one."""
-    row, state = tables.facts[fact_id], tables.state_of(fact_id)
-    fact, said = row.fact, said_at(row)
-    excerpt = fact.excerpt
-    if state.true_from < said and state.true_from != fact.event_time:  # it began with the words of a repetition
+    known = tables.version(fact_id)
+    fact, said, excerpt = known.row.fact, known.said_at or known.row.commit.occurred_at, known.excerpt
+    if known.true_from < said and known.true_from != fact.event_time:  # it began with the words of a repetition
         repeated = (
             words.excerpt
             for one in tables.events_of(fact_id)
-            if getattr(one.event, "true_from", None) == state.true_from and (words := one.event.words) is not None
+            if getattr(one.event, "true_from", None) == known.true_from and (words := one.event.words) is not None
         )
         excerpt = next(repeated, excerpt)
-    said = max(filter(None, (said, state.last_confirmed_at)))
-    return Candidate(
-        **{
-            name: getattr(fact, name)
-            for name in (
-                *("fact_id", "text", "content_hash", "key", "value", "valid_until", "category", "more_categories"),
-                *("subject", "authority", "single_valued", "action_hint", "event_time", "value_json", "importance"),
-                "importance_category",
-            )
-        },
+    said = max(filter(None, (said, known.last_confirmed_at)))
+    return made(
+        Candidate,
+        known,
         similarity=similarity,
-        confidence=state.confidence,
-        true_from=state.true_from,
-        true_to=state.true_to,
         excerpt=excerpt,
-        status="ended" if ended else "active" if state.status == "active" else "pending_confirmation",
-        unresolved=state.unresolved and not ended,
-        said_at=min(said, state.true_to) if ended and state.true_to else said,
-        metadata=fact.metadata or row.commit.metadata,
+        status="ended" if ended else "active" if known.is_active else "pending_confirmation",
+        unresolved=known.unresolved and not ended,
+        said_at=min(said, known.true_to) if ended and known.true_to else said,
+        metadata=known.own_metadata,
         challenged_by=tuple(challenged_by),
+        subject_relation=None,
     )
 
 
-def known_entities(tables: Tables, entity_ids: Collection[UUID]) -> Iterator[KnownEntity]:
+def _stored(known: Version) -> stored.StoredFact:
+    return made(
+        stored.StoredFact,
+        known,
+        scope=known.row.commit.scope,
+        fact=made(ExtractedFact, known.row.fact),
+        metadata=known.own_metadata,
+        state=made(FactState, known.state),
+    )
+
+
+def _known_entities(tables: Tables, entity_ids: Collection[UUID]) -> Iterator[KnownEntity]:
     """These entities with all their names, in the order in which they became known."""
+    links = tables.links(tables.facts)
     for entity_id, row in tables.entities.items():
         if entity_id in entity_ids:
-            kinds = (
-                one.link.type for one in tables.links(tables.facts) if one.link.entity_id == entity_id and one.link.type
-            )
+            kinds = (one.link.type for one in links if one.link.entity_id == entity_id and one.link.type)
             aliases = (one.alias for one in tables.aliases if one.entity_id == entity_id)
             yield KnownEntity(
                 entity_id=entity_id,
@@ -704,6 +604,16 @@ def known_entities(tables: Tables, entity_ids: Collection[UUID]) -> Iterator[Kno
                 aliases=tuple(Alias(text=one.text, kind=one.kind, key=one.key) for one in aliases)[:MAX_ALIASES],
                 possible_twins=row.possible_twins,
             )
+
+
+def _with_subjects(tables: Tables, entity_ids: Iterable[UUID], fact_ids: Collection[UUID]) -> Iterator[KnownEntity]:
+    """These entities and the subjects of facts, each with the facts that are about it."""
+    about: dict[UUID, set[UUID]] = {}
+    for row in tables.links(fact_ids):
+        if row.link.role == "subject":
+            about.setdefault(row.link.entity_id, set()).add(row.fact_id)
+    for one in _known_entities(tables, {*entity_ids, *about}):
+        yield one.model_copy(update={"subject_of": tuple(sorted(about.get(one.entity_id, ())))})
 
 
 def subject_rank(known: str | None, asked: str | None, user_names: Sequence[str]) -> int:
@@ -719,17 +629,17 @@ def subject_rank(known: str | None, asked: str | None, user_names: Sequence[str]
     return int(any(left <= right or right <= left for left in words[0] for right in words[1]))
 
 
-def _compared(known: Sequence[FactRow], query: stored.CandidateQuery) -> tuple[dict[UUID, float], dict[UUID, float]]:
+def _compared(known: Iterable[Version], query: stored.CandidateQuery) -> tuple[dict[UUID, float], dict[UUID, float]]:
     """The facts that are near a statement, and those of its key, each with its similarity."""
     near, of_key = dict[UUID, float](), dict[UUID, float]()
-    for row in known:
-        cosine = _cosine(row.fact.vector, query.vector)
-        is_equal = row.fact.content_hash == query.content_hash
+    for one in known:
+        cosine, is_equal = _cosine(one.vector, query.vector), one.content_hash == query.content_hash
         similarity = 1.0 if is_equal else max(-1.0, min(1.0, cosine or 0.0))
         if is_equal or (cosine is not None and cosine >= query.min_similarity):
-            near[row.fact.fact_id] = similarity
-        if query.key is not None and row.fact.key == query.key:
-            of_key[row.fact.fact_id] = similarity
+            near[one.fact_id] = similarity
+        is_compared = not query.ends_only or one.action_hint == "retract"
+        if query.key is not None and one.key == query.key and is_compared:
+            of_key[one.fact_id] = similarity
     return near, of_key
 
 
@@ -742,13 +652,6 @@ def _version(tables: Tables, scope: ScopeColumns) -> int:
     return sum(step.commits for step in tables.rows.scope_increments if step.scope == scope)
 
 
-def _open_cases(tables: Tables) -> Iterator[Any]:
-    """The held overwrites that wait for a confirmation."""
-    return (
-        row for row in tables.rows.pending if tables.state_of(row.event.fact.fact_id).status == "pending_confirmation"
-    )
-
-
 def _put_beside(row: EventRow, fact_id: UUID) -> tuple[UUID, ...] | None:
     """What an event put an unresolved fact beside; None where it did not."""
     event = row.event
@@ -758,20 +661,18 @@ def _put_beside(row: EventRow, fact_id: UUID) -> tuple[UUID, ...] | None:
     return next((one.beside for one in moved), None)
 
 
-def _undone(row: EventRow) -> UUID | None:
-    return row.event.undone if isinstance(row.event, DecisionUndone) else None
-
-
 def _root(row: EventRow) -> UUID:
     """The decision that an event made, undid or reinstated."""
     event = row.event
     return (event.reinstated or event.undone) if isinstance(event, DecisionUndone) else event.event_id
 
 
+def _said_at(row: Any) -> datetime:
+    """When the statement of an event, or of a held overwrite, was made."""
+    origin, commit = row.event.promoted_from, row.commit
+    said: datetime = origin.said_at if origin else commit.occurred_at
+    return said
+
+
 def _place(row: EventRow) -> stored.EventPosition:
     return (row.position.partition, row.position.offset, row.event.ordinal)
-
-
-def _owner_of(alias: Alias) -> UUID | None:
-    """To whom an alias is a tie: the id ends its key."""
-    return UUID(alias.key[-36:]) if alias.kind == "tie" else None

@@ -1,11 +1,14 @@
 """The tables in memory: commits, folded by the product's own fold, and the rows that come of them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Final, cast
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
+from pydantic import BaseModel
+
+from mnemolog.projections.queries.results import Fact
 from mnemolog.projections.write.fold import FoldState, fold
 from mnemolog.projections.write.rows import (
     AliasRow,
@@ -20,15 +23,87 @@ from mnemolog.projections.write.rows import (
 )
 from mnemolog.schemas.command import Command
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, ExtractedFact, FactState
-from mnemolog.schemas.scope import Scope, ScopeColumns, scope_columns
-from mnemolog.schemas.stored import StoredFact
+from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES
+from mnemolog.schemas.policy import StoredPolicies
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope, ScopeColumns, scope_columns
 from mnemolog.schemas.turn import Turn
+from mnemolog.streams.text.differences import USER_WORDS
 
-_WAS_TRUE: Final = ENDED_STATUSES | {"active"}
+T = TypeVar("T")
 _NAME_KEYS: Final = ("name", "full_name", "first_name", "nickname")
 _MAX_NAME: Final = 100
 _TAKING_BACK: Final = ("fact_retracted", "pending_rejected", "conflict_resolved")
+_STATE: Final = frozenset(one.name for one in fields(TimedFactState))
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A fact in one of its states; it has the fields of both, and those of the state go first."""
+
+    row: FactRow
+    state: TimedFactState
+    disputed: bool = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.state if name in _STATE else self.row.fact, name)
+
+    @property
+    def scope(self) -> ScopeColumns:
+        return scope_columns(self.row.commit.scope)
+
+    @property
+    def is_open(self) -> bool:
+        return self.state.status in OPEN_STATUSES
+
+    @property
+    def is_active(self) -> bool:
+        return self.state.status == "active"
+
+    @property
+    def was_true(self) -> bool:
+        return self.state.believed_from is not None and self.state.status in {*ENDED_STATUSES, "active"}
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was true until `true_to`, and is believed still."""
+        return self.was_true and self.state.believed_to is None and self.state.true_to is not None
+
+    @property
+    def end(self) -> datetime | None:
+        return min((end for end in (self.row.fact.valid_until, self.state.true_to) if end is not None), default=None)
+
+    def holds(self, at: datetime) -> bool:
+        """Whether it has not ended at a time."""
+        return self.end is None or self.end > at
+
+    @property
+    def learned(self) -> tuple[datetime, int, UUID]:
+        """Its place in the order in which facts were learned."""
+        return self.row.commit.decided_at, self.row.ordinal, self.row.fact.fact_id
+
+    @property
+    def own_metadata(self) -> dict[str, Any]:
+        return dict(self.row.fact.metadata or self.row.commit.metadata)
+
+    def shown(self, at: datetime) -> Fact:
+        """The fact as readers see it at a time: what has ended by then is expired."""
+        commit = self.row.commit
+        ids = {name: getattr(commit.scope, name, None) for name in SCOPE_FIELDS}
+        is_over = self.is_open and not self.holds(at)
+        return made(
+            Fact,
+            *(self.state, self.row.fact, self.row),
+            **ids,
+            more_categories=list(self.row.fact.more_categories),
+            status="expired" if is_over else self.state.status,
+            recorded_at=commit.decided_at,
+            supersedes=list(self.row.supersedes),
+            source_id=commit.source_id,
+            embedding_model=self.row.fact.vector.model,
+            metadata=self.own_metadata,
+            begins_later=self.is_open and self.state.true_from > at,
+            disputed=self.disputed,
+        )
 
 
 @dataclass
@@ -40,61 +115,40 @@ class Tables:
     facts: dict[UUID, FactRow] = field(default_factory=dict)
     received: dict[tuple[str, str], Turn | Command] = field(default_factory=dict)
     """By owner and source id, the first of each."""
-    _length: int = 0
-    _records: int = 0
-
-    def next_offset(self) -> int:
-        """The offset of the next record that is received."""
-        self._records += 1
-        return self._records - 1
+    records: int = 0
+    disputed: set[UUID] = field(default_factory=set)
+    """The facts that a held overwrite would end or deny."""
 
     def append(self, commit: Commit) -> None:
         """Take a commit as the next record of the log."""
-        changes = fold(self.state, commit, LogPosition(partition=0, offset=self._length), commit.to_bytes())
-        self._length += 1
+        changes = fold(self.state, commit, LogPosition(partition=0, offset=self.records), commit.to_bytes())
+        self.records += 1
         self.state.advance(changes)
         for kind in fields(Changes):
             getattr(self.rows, kind.name).extend(getattr(changes, kind.name))
         self.facts |= {row.fact.fact_id: row for row in changes.facts}
+        cases = [row.event for row in self.open_cases() if row.event.action != "merge"]
+        self.disputed = {fact_id for event in cases for fact_id in self.challenged(event.fact.fact_id)}
 
-    def state_of(self, fact_id: UUID) -> TimedFactState:
-        return self.state.facts[fact_id].state
+    def version(self, fact_id: UUID) -> Version:
+        """A known fact as it is now."""
+        return Version(self.facts[fact_id], self.state.facts[fact_id].state, fact_id in self.disputed)
 
-    def in_scope(self, scope: ScopeColumns, *statuses: str) -> list[FactRow]:
+    def known(self, fact_ids: Iterable[UUID]) -> Iterator[Version]:
+        """The known facts among these."""
+        return (self.version(one) for one in fact_ids if one in self.facts)
+
+    def in_scope(self, scope: ScopeColumns, *statuses: str) -> list[Version]:
         """The facts of exactly one scope in the order in which they were learned; those of some statuses, or all."""
-        found = [row for row in self.facts.values() if scope_columns(row.commit.scope) == scope]
-        wanted = [one for one in found if not statuses or self.state_of(one.fact.fact_id).status in statuses]
-        return sorted(wanted, key=learned)
-
-    def superseded_by(self, ender: UUID) -> list[FactRow]:
-        """The facts of its scope in whose place a fact has come."""
-        scope = self.facts[ender].commit.scope
-        return [
-            row
-            for row in self.facts.values()
-            if self.state_of(row.fact.fact_id).superseded_by == ender and row.commit.scope == scope
-        ]
-
-    def holds(self, row: FactRow, at: datetime) -> bool:
-        """Whether a fact has not ended at a time."""
-        return (end := self.ends_at(row)) is None or end > at
-
-    def ends_at(self, row: FactRow) -> datetime | None:
-        ends = (row.fact.valid_until, self.state_of(row.fact.fact_id).true_to)
-        return min((end for end in ends if end is not None), default=None)
-
-    def stored(self, fact_id: UUID) -> StoredFact:
-        row, state = self.facts[fact_id], self.state_of(fact_id)
-        return StoredFact(
-            fact_id=fact_id,
-            scope=cast("Scope", row.commit.scope),
-            fact=ExtractedFact(**{name: getattr(row.fact, name) for name in ExtractedFact.model_fields}),
-            true_from=state.true_from,
-            speaker=row.fact.speaker,
-            authority=row.fact.authority,
-            metadata=row.fact.metadata or row.commit.metadata,
-            state=event_state(state),
+        found = (one for one in self.known(self.facts) if one.scope == scope)
+        return sorted(
+            (one for one in found if not statuses or one.status in statuses), key=lambda version: version.learned
         )
+
+    def superseded_by(self, ender: UUID) -> list[Version]:
+        """The facts of its scope in whose place a fact has come."""
+        scope = self.version(ender).scope
+        return [one for one in self.known(self.facts) if one.superseded_by == ender and one.scope == scope]
 
     def former(self, fact_id: UUID) -> list[FormerStateRow]:
         """The former states of a fact, the oldest first."""
@@ -118,7 +172,7 @@ class Tables:
         """A fact, what it was merged or corrected into, what that was, and so on."""
         found = [fact_id]
         for one in found:
-            state = self.state_of(one)
+            state = self.version(one)
             is_part = state.status == "superseded" and state.believed_to is not None
             if is_part and state.superseded_by is not None and state.superseded_by not in found:
                 found.append(state.superseded_by)
@@ -129,10 +183,10 @@ class Tables:
         return any(map(self._was_taken_back, self.merged_into(fact_id)))
 
     def _was_taken_back(self, fact_id: UUID) -> bool:
-        state = self.state_of(fact_id)
-        if state.status in OPEN_STATUSES:
+        version = self.version(fact_id)
+        if version.is_open:
             return False
-        was_true = state.believed_from is not None and state.believed_to is None
+        was_true = version.believed_from is not None and version.believed_to is None
         changing = {row.event_id for row in self.former(fact_id)}
         return any(
             row.event.decision.by == "person"
@@ -144,6 +198,12 @@ class Tables:
             if row.event.event_id in changing
         )
 
+    def open_cases(self) -> Iterator[Any]:
+        """The rows of held overwrites that wait for a confirmation."""
+        return (
+            row for row in self.rows.pending if self.version(row.event.fact.fact_id).status == "pending_confirmation"
+        )
+
     def challenged(self, pending_id: UUID) -> dict[UUID, bool]:
         """The open facts that a held overwrite challenges, and whether each is only what a target has become."""
         waiting = next(row.event for row in self.rows.pending if row.event.fact.fact_id == pending_id)
@@ -153,11 +213,11 @@ class Tables:
                 if one == pending_id:
                     break
                 found.setdefault(one, True)
-        return {
-            fact_id: is_later for fact_id, is_later in found.items() if self.state_of(fact_id).status in OPEN_STATUSES
-        }
+        return {fact_id: is_later for fact_id, is_later in found.items() if self.version(fact_id).is_open}
 
-    def user_names(self, scope: ScopeColumns, speaker: str | None, user_words: Sequence[str]) -> tuple[str, ...]:
+    def user_names(
+        self, scope: ScopeColumns, speaker: str | None = None, user_words: Sequence[str] = tuple(USER_WORDS)
+    ) -> tuple[str, ...]:
         """The names of the user of a scope: the first speaker and what facts about the user have as a name."""
         if not scope[1]:
             return ()
@@ -166,34 +226,38 @@ class Tables:
         first = next(named, None)
         subjects = {None, *user_words, *({first.lower()} if first else ())}
         facts = [
-            row
-            for row in self.in_scope(scope, *_WAS_TRUE)
-            if row.fact.key in _NAME_KEYS
-            and 1 <= len(row.fact.value or "") <= _MAX_NAME
-            and self.state_of(row.fact.fact_id).believed_to is None
-            and (row.fact.subject and row.fact.subject.lower()) in subjects
+            one
+            for one in self.in_scope(scope, "active", *ENDED_STATUSES)
+            if one.key in _NAME_KEYS
+            and 1 <= len(one.value or "") <= _MAX_NAME
+            and one.believed_to is None
+            and (one.subject and one.subject.lower()) in subjects
         ]
-        values = {row.fact.value for row in facts[-20:]} | {first}
+        values = {one.value for one in facts[-20:]} | {first}
         return tuple(sorted(value for value in values if value))
 
-    def due(self, now: datetime) -> Iterator[tuple[datetime, FactRow]]:
+    def due(self, now: datetime) -> Iterator[tuple[datetime, Version]]:
         """The open facts whose end has passed, but for those that the timer has closed since; in the order of ends."""
-        ends = [(end, row) for row in self.facts.values() if (end := self.ends_at(row)) is not None and end <= now]
-        for end, row in sorted(ends, key=lambda one: (one[0], one[1].fact.fact_id)):
-            fact_id = row.fact.fact_id
+        ends = [(one.end, one) for one in self.known(self.facts) if one.end is not None and one.end <= now]
+        for end, one in sorted(ends, key=lambda due: (due[0], due[1].fact_id)):
             closed = any(
-                one.fact_id == fact_id and one.event.decision.by == "timer" and one.commit.decided_at >= end
-                for one in self.rows.events
+                row.fact_id == one.fact_id and row.event.decision.by == "timer" and row.commit.decided_at >= end
+                for row in self.rows.events
             )
-            if self.state_of(fact_id).status in OPEN_STATUSES and not closed:
-                yield end, row
+            if one.is_open and not closed:
+                yield end, one
+
+    def policies_of(self, scope: Scope) -> StoredPolicies:
+        """What was set last for a scope and for its tenant."""
+        found = {row.scope: row.event.policy for row in self.rows.policies}
+        return StoredPolicies(tenant=found.get((scope.tenant, "", "", "", "")), scope=found.get(scope_columns(scope)))
 
     @property
     def aliases(self) -> Iterator[AliasRow]:
         return (row for row in self.rows.entities if isinstance(row, AliasRow))
 
     @property
-    def entities(self) -> Mapping[UUID, EntityRow]:
+    def entities(self) -> dict[UUID, EntityRow]:
         return {row.event.entity_id: row for row in self.rows.entities if isinstance(row, EntityRow)}
 
     def links(self, fact_ids: Iterable[UUID]) -> list[LinkRow]:
@@ -201,15 +265,10 @@ class Tables:
         return [row for row in self.rows.entities if isinstance(row, LinkRow) and row.fact_id in wanted]
 
 
-def event_state(state: TimedFactState) -> FactState:
-    """The state as events have it."""
-    return FactState(**{name: getattr(state, name) for name in FactState.model_fields})
-
-
-def learned(row: FactRow) -> tuple[datetime, int, UUID]:
-    """The place of a fact in the order in which facts were learned."""
-    return row.commit.decided_at, row.ordinal, row.fact.fact_id
-
-
-def said_at(row: FactRow) -> datetime:
-    return row.fact.said_at or row.commit.occurred_at
+def made(kind: type[T], *sources: Any, **given: Any) -> T:
+    """A value of `kind`: with what is `given`, and each other field from the first of `sources` that has it."""
+    names = kind.model_fields if issubclass(kind, BaseModel) else (one.name for one in fields(cast("Any", kind)))
+    for name in names:
+        if name not in given:
+            given |= next(({name: getattr(one, name)} for one in sources if hasattr(one, name)), {})
+    return kind(**given)

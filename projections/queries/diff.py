@@ -12,11 +12,10 @@ from psycopg.rows import TupleRow
 from mnemolog.projections.database import fetch_rows, fetch_value
 from mnemolog.projections.errors import QueryError, check_interval
 from mnemolog.projections.queries.facts import facts_as_of
-from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.results import Axis, Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
 from mnemolog.schemas.facts import OPEN_STATUSES, FactStatus
 
-Axis = Literal["believed", "true"]
 ChangeKind = Literal[
     "added",
     "replaced",

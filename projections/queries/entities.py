@@ -89,6 +89,10 @@ class EntityRelation:
         return f"EntityRelation({self.subject!r} {self.predicate} {self.object!r}, strength={self.strength:.2f}{state})"
 
 
+LISTED_RELATIONS: Final = 1000
+"""Relations of a scope that a list or a graph has at most, unless more are asked for: those that were stated last."""
+
+
 async def relations(
     conn: AsyncConnection[TupleRow],
     scope: ScopeFilter,
@@ -289,14 +293,18 @@ class EntityDetails:
 
 
 def profile_of(facts: Sequence[EntityFact]) -> EntityProfile:
-    """The profile that facts make, in the order in which they were learned. The value of an end holds no longer."""
+    """The profile that facts make, in the order in which they were learned.
+
+    The value of an end holds no longer, and one that is disputed may not.
+    """
     about = {one.fact.fact_id for one in facts if one.role == "subject"}
     named = {one.fact.fact_id: one.fact for one in reversed(facts) if one.role != "mention"}.values()
     ranked = sorted(named, key=lambda fact: (fact.fact_id in about, fact.importance, fact.recorded_at), reverse=True)
     ranked = ranked[:_MAX_TEXTS]
     values: dict[str, str] = {}
     for fact in ranked:
-        if fact.fact_id in about and fact.key and fact.value is not None and fact.action_hint != "retract":
+        is_no_value = fact.action_hint == "retract" or fact.disputed
+        if fact.fact_id in about and fact.key and fact.value is not None and not is_no_value:
             values.setdefault(fact.key, fact.value)
     return EntityProfile(values=values, texts=list(dict.fromkeys(fact.text for fact in ranked)))
 

@@ -15,7 +15,15 @@ from psycopg.rows import TupleRow
 
 from mnemolog.projections.database import fetch_rows
 from mnemolog.projections.errors import QueryError
-from mnemolog.projections.queries.entities import ENTITY_PARTS, NOW, AskedTimes, Entity, EntityRelation, relations
+from mnemolog.projections.queries.entities import (
+    ENTITY_PARTS,
+    LISTED_RELATIONS,
+    NOW,
+    AskedTimes,
+    Entity,
+    EntityRelation,
+    relations,
+)
 from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.entities import tie_head
@@ -101,8 +109,8 @@ class AskedTie:
 async def graph(
     conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, all_versions: bool = False, as_of: AskedTimes = NOW
 ) -> EntityGraph:
-    """The graph of a scope, with relations that hold or all that were stated."""
-    found = await relations(conn, scope, all_versions=all_versions, as_of=as_of)
+    """The graph of a scope, with relations that hold or all that were stated: of the last `LISTED_RELATIONS`."""
+    found = await relations(conn, scope, all_versions=all_versions, limit=LISTED_RELATIONS, as_of=as_of)
     ids = [entity_id for one in found for entity_id in (one.subject_id, one.object_id)]
     return EntityGraph(entities=await _entities(conn, scope, ids, with_user=True), relations=found)
 

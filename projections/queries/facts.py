@@ -197,6 +197,13 @@ async def count_facts(
     return found
 
 
+async def first_moments(conn: AsyncConnection[TupleRow], scope: ScopeFilter) -> tuple[datetime, datetime] | None:
+    """When the first fact of a scope was learned, and since when the first one was true; None where there is none."""
+    query = read_query("facts", "first_moments", scope=scope.parameters, at="%(at)s")
+    (found,) = await fetch_rows(conn, dict, query, scope.parameters)
+    return None if found["learned"] is None else (found["learned"], found["true_from"])
+
+
 async def named_ids(
     conn: AsyncConnection[TupleRow],
     name: IdName,

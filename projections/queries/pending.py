@@ -19,7 +19,10 @@ from mnemolog.schemas.facts import FactStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictingFact:
-    """A known fact that a new one would overwrite, or that it was added beside."""
+    """A known fact that a new one would overwrite, or that it was added beside.
+
+    `authority` is `human` where a person stated it, `excerpt` what `source_id` said, `true_from` since when it is so.
+    """
 
     fact_id: UUID
     text: str
@@ -39,8 +42,10 @@ class PendingFact:
     """An overwrite that was held back. Until it is settled, `fact` is found too and `challenged` stay active.
 
     `action` is what a confirmation would do to them. It leaves `beside` as they are, which others have become since, by
-    a merge or a correction; then `fact` becomes active beside them, unresolved. `guard` is why it is held, `verdict`
-    what the model said; `needs_human` says that no further statement can confirm it. `age` is how long it has waited.
+    a merge or a correction; then `fact` becomes active beside them, unresolved. `ended_at` is when they would have
+    ended, None for the time of the statement. `guard` is why it is held, `reason` and `verdict` what `decided_by` (a
+    model, a rule) said of the conflict, `model` which one; `needs_human` says that no further statement can confirm it.
+    `since` is when event `event_id` held it, `age` how long it has waited.
     """
 
     fact: Fact
@@ -66,7 +71,8 @@ class PendingFact:
 class PendingMerge:
     """Two entities that may be one: confirmed or rejected by `event_id`. `merged` would be a part of `into`.
 
-    `reason` is why a rule (`decided_by`) proposes it, `source_id` its turn, `age` how long it has waited.
+    `merged_name` and `into_name` are what they are called. `reason` is why a rule (`decided_by`) proposes it,
+    `source_id` its turn, `since` when it did, `age` how long it has waited.
     """
 
     event_id: UUID
@@ -93,7 +99,8 @@ class PendingMerge:
 class UnresolvedFact:
     """A fact that was added beside others because no valid decision on their conflict could be had; `reason` says why.
 
-    `beside` are those others as far as they are still active or pending, the most similar first.
+    `beside` are those others as far as they are still active or pending, the most similar first. `model` was asked, if
+    one was. `since` is when event `event_id` put it there, `age` how long ago that was.
     """
 
     fact: Fact

@@ -6,9 +6,8 @@ from typing import Any, Final, Literal, get_args
 from uuid import UUID
 
 from mnemolog.projections.queries.trace import Trace
-from mnemolog.schemas.base import SourceKind
+from mnemolog.schemas.base import Outcome, SourceKind
 from mnemolog.schemas.costs import NO_COST, Cost
-from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.facts import ActionHint, FactStatus
 from mnemolog.schemas.filters import DayOfWeek
 from mnemolog.schemas.policy import LimitHit
@@ -18,7 +17,9 @@ _SAYS_NOTHING: Final = (None, False, (), "")
 _OTHER_NAMES: Final = ("id", "memory", "categories", "created_at", "updated_at", "structured_attributes")
 _SATURDAY: Final = 6
 Status = Literal["pending"] | Outcome
-SUCCESSFUL: Final = ("facts", "no_facts", "done")
+Axis = Literal["believed", "true"]
+"""What a time is about: when something was decided, or when it was so."""
+SUCCESSFUL: Final = ("stored", "nothing_stored", "done")
 """How a turn or a command ends that did what it should."""
 
 
@@ -57,7 +58,8 @@ class Fact:
 
     `true_from`/`true_to` say when it was true, `believed_from`/`believed_to` when it was believed: a pending fact has
     no `believed_from`. `recorded_at` is when it was added, `state_since` since when it has its present state.
-    `begins_later` says that it is known and not yet so: `true_from` is after the time that was asked about.
+    `begins_later` says that it is known and not yet so: `true_from` is after the time that was asked about. `disputed`
+    says that an overwrite waits for a confirmation which would end or deny it.
     `action_hint` is what its statement does: `new`, `update`, or `retract`, which only ends or denies something and is
     no value of its key.
     """
@@ -101,10 +103,11 @@ class Fact:
     embedding_model: str
     metadata: dict[str, Any]
     begins_later: bool = False
+    disputed: bool = False
     action_hint: ActionHint = "new"
 
     def __repr__(self) -> str:
-        return brief_repr(self, "text", "key", "value", "status", "unresolved", "user_id", "fact_id")
+        return brief_repr(self, "text", "key", "value", "status", "unresolved", "disputed", "user_id", "fact_id")
 
     @property
     def id(self) -> UUID:
@@ -160,10 +163,10 @@ class Profile:
 
     Every active fact is in one section: that of its category, `other` where the category has none, or `upcoming` where
     it begins later. `sensitive_topics` are health and finance. A section has the 50 surest; `facts` lists all.
-    An entry has key, value, text, category, confidence, at, valid_until, fact_id and unresolved; a recent change
-    has event, text, fact_id, at and the old facts. Each also has `source_id`, the turn or command that brought its
-    fact, and `excerpt`, what that said. `published_at` is when the policy of the scope had it published, None where a
-    profile is published with each change.
+    An entry has key, value, text, category, confidence, at, valid_until, fact_id, unresolved and disputed; a recent
+    change has event, text, fact_id, at and the old facts. Each also has `source_id`, the turn or command that brought
+    its fact, and `excerpt`, what that said. `published_at` is when the policy of the scope had it published, None where
+    a profile is published with each change.
     """
 
     identity: list[dict[str, Any]] = field(default_factory=list)

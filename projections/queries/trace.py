@@ -8,18 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from mnemolog.projections.sql import queries
-from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.entities import AnsweredName, EntityLink, ResolutionStep, UnlinkedName, UnlinkedReason
-from mnemolog.schemas.entity_events import EntityRegistered, FactLinked
-from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.provenance import FactSnapshot
+
+if TYPE_CHECKING:  # the records of the log take a quarter of the time of an import, and results name the trace alone
+    from mnemolog.schemas.commit import Commit
+    from mnemolog.schemas.events import MemoryEvent
 
 HIDDEN: Final = "(hidden)"
 Said = TypeVar("Said", AnsweredName, EntityLink)
@@ -37,7 +38,7 @@ def shown_reason(reason: str, names: Mapping[str, bool]) -> str:
     return listed.sub(lambda found: found[0] if names[found[0]] else HIDDEN, reason)
 
 
-async def with_shown_reasons(conn: AsyncConnection[TupleRow], commit: Commit) -> Commit:
+async def with_shown_reasons(conn: AsyncConnection[TupleRow], commit: "Commit") -> "Commit":
     """The commit, with `HIDDEN` for what a model said of entities that have a name hidden from readers.
 
     A model may write a name in any way, and what facts say of its bearer: nothing of such a reason is shown.
@@ -64,7 +65,7 @@ async def with_shown_reasons(conn: AsyncConnection[TupleRow], commit: Commit) ->
         for step in commit.provenance.steps
     )
     events = tuple(
-        event.model_copy(update={"links": shown_links(event.links)}) if isinstance(event, FactLinked) else event
+        event.model_copy(update={"links": shown_links(event.links)}) if event.event == "fact_linked" else event
         for event in commit.entity_events
     )
     provenance = commit.provenance.model_copy(update={"steps": steps})
@@ -102,7 +103,7 @@ class TracedName:
     since: datetime | None = None
 
 
-async def entity_names(conn: AsyncConnection[TupleRow], commit: Commit) -> dict[UUID, CalledEntity]:
+async def entity_names(conn: AsyncConnection[TupleRow], commit: "Commit") -> dict[UUID, CalledEntity]:
     """What the entities are called that a commit links, has looked at, or that its extraction was shown."""
     read: list[EntityLink | UnlinkedName] = [*(link for _, link in _links(commit)), *_unlinked(commit)]
     named = {entity_id for one in read for entity_id in (one.entity_id, *one.compared) if entity_id}
@@ -113,12 +114,12 @@ async def entity_names(conn: AsyncConnection[TupleRow], commit: Commit) -> dict[
     return {entity_id: CalledEntity(name, since) for entity_id, name, since in rows}
 
 
-def traced_names(commit: Commit, known: EntityNames) -> tuple[TracedName, ...]:
+def traced_names(commit: "Commit", known: EntityNames) -> tuple[TracedName, ...]:
     """The names in a commit; `known` are those of `entity_names`. Pure."""
     registered = {
         event.entity_id: CalledEntity(event.name, commit.decided_at)
         for event in commit.entity_events
-        if isinstance(event, EntityRegistered)
+        if event.event == "entity_registered"
     }
     called = {**registered, **known}
     linked = (_traced(link, called, fact_id) for fact_id, link in _links(commit))
@@ -140,12 +141,12 @@ def _traced(one: EntityLink | UnlinkedName, called: EntityNames, fact_id: UUID |
     )
 
 
-def _links(commit: Commit) -> Iterator[tuple[UUID, EntityLink]]:
-    events = (event for event in commit.entity_events if isinstance(event, FactLinked))
+def _links(commit: "Commit") -> Iterator[tuple[UUID, EntityLink]]:
+    events = (event for event in commit.entity_events if event.event == "fact_linked")
     return ((event.fact_id, link) for event in events for link in event.links)
 
 
-def _unlinked(commit: Commit) -> Iterator[UnlinkedName]:
+def _unlinked(commit: "Commit") -> Iterator[UnlinkedName]:
     return (one for step in commit.provenance.steps for one in step.unlinked)
 
 
@@ -285,7 +286,7 @@ class Trace:
     answers: tuple[TracedAnswer, ...] = ()
 
 
-def build_trace(commit: Commit, texts: FactTexts, names: EntityNames = NO_NAMES) -> Trace:
+def build_trace(commit: "Commit", texts: FactTexts, names: EntityNames = NO_NAMES) -> Trace:
     """The trace in a commit; `texts` are those of `fact_ids_of_commit(commit)`, `names` of `entity_names`. Pure."""
     steps, thresholds = commit.provenance.steps, commit.provenance.thresholds
     return Trace(
@@ -310,7 +311,7 @@ def build_trace(commit: Commit, texts: FactTexts, names: EntityNames = NO_NAMES)
     )
 
 
-def shared_calls(commit: Commit) -> tuple[TracedCall, ...]:
+def shared_calls(commit: "Commit") -> tuple[TracedCall, ...]:
     """The calls of a turn that other turns shared, by its stages."""
     return tuple(
         TracedCall(stage=step.stage, turns=step.call_turns, request=step.request, others=step.shared_with)
@@ -319,7 +320,7 @@ def shared_calls(commit: Commit) -> tuple[TracedCall, ...]:
     )
 
 
-def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
+def traced_decision(event: "MemoryEvent", texts: FactTexts) -> TracedDecision:
     decision, said = event.decision, event.words
     return TracedDecision(
         event=event.event,
@@ -346,14 +347,14 @@ def traced_decision(event: MemoryEvent, texts: FactTexts) -> TracedDecision:
     )
 
 
-def fact_ids_of_commit(commit: Commit) -> list[UUID]:
+def fact_ids_of_commit(commit: "Commit") -> list[UUID]:
     """The facts that a commit's decisions looked at or are about, and those its extraction was shown, each once."""
     known = (fact_id for step in commit.provenance.steps for fact_id in step.known)
     decided = (fact_id for event in commit.events for fact_id in fact_ids_of_event(event))
     return list(dict.fromkeys((*decided, *known)))
 
 
-def fact_ids_of_event(event: MemoryEvent) -> tuple[UUID, ...]:
+def fact_ids_of_event(event: "MemoryEvent") -> tuple[UUID, ...]:
     """The facts that one decision looked at or is about."""
     subject = () if event.subject_id is None else (event.subject_id,)
     return (*(one.fact_id for one in event.decision.candidates), *event.affected_ids, *subject)

@@ -393,7 +393,7 @@ def _missing_parts(commit: Commit, known: trace.FactTexts) -> Iterator[MissingSt
 def _not_taken(commit: Commit, said: Sequence[str]) -> Iterator[MissingStatement]:
     """The user's sentences that nothing quotes, unless the extraction itself has listed what it left out."""
     dropped = [one for step in commit.provenance.steps for one in step.dropped]
-    if commit.outcome not in ("facts", "no_facts") or any(one.reason in _OMISSIONS for one in dropped):
+    if commit.outcome not in ("stored", "nothing_stored") or any(one.reason in _OMISSIONS for one in dropped):
         return
     excerpts = [one.excerpt for one in dropped] + [event.words.excerpt for event in commit.events if event.words]
     read = [words for text in excerpts if (words := _words(text)).strip()]

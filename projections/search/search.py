@@ -86,8 +86,8 @@ class Weights(Record):
 
 DEFAULT_WEIGHTS: Final[Mapping[Fusion, Weights]] = MappingProxyType(
     {
-        "rrf": Weights(vector=1.0, text=1.0, names=0.2, recency=0.0, times=0.2, neighbours=0.3),
-        "weighted": Weights(vector=0.45, text=0.45, names=0.2, recency=0.1, times=0.1, neighbours=0.6),
+        "rrf": Weights.model_construct(vector=1.0, text=1.0, names=0.2, recency=0.0, times=0.2, neighbours=0.3),
+        "weighted": Weights.model_construct(vector=0.45, text=0.45, names=0.2, recency=0.1, times=0.1, neighbours=0.6),
     }
 )
 """Measured on real dialogues (docs/decisions, record 12)."""
@@ -288,12 +288,13 @@ class Findings:
 class ScopeCount:
     """How many facts a scope holds, and how many stand beside it: in scopes that name its ids and one more.
 
-    `ids` are the ids that those beside it name.
+    `ids` are the ids that those beside it name, `models` the embedding models of those within.
     """
 
     within: int
     beside: int
     ids: tuple[str, ...]
+    models: tuple[str, ...] = ()
 
 
 async def count_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, at: datetime) -> ScopeCount:
@@ -302,10 +303,12 @@ async def count_facts(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, at
     wider = {**scope.parameters, **dict.fromkeys(left_out, ANY_OR_NONE)}
     rows = await fetch_rows(conn, dict, read_query("search", "count_by_ids", scope=wider), {**wider, "at": at})
     found = [([name for name in left_out if name in row["ids"]], row["facts"]) for row in rows]
+    models = {model for row, (ids, _) in zip(rows, found, strict=True) if not ids for model in row["models"]}
     return ScopeCount(
         within=sum(facts for ids, facts in found if not ids),
         beside=sum(facts for ids, facts in found if ids),
         ids=tuple(name for name in left_out if any(name in ids for ids, _ in found)),
+        models=tuple(sorted(models)),
     )
 
 
@@ -400,7 +403,7 @@ CANDIDATES_PER_HIT: Final = 8
 MIN_CANDIDATES: Final = 400
 """The fewest facts that each signal of an index gives."""
 MAX_SCOPES: Final = 20
-DEFAULT_OPTIONS: Final = SearchOptions()
+DEFAULT_OPTIONS: Final = SearchOptions.model_construct()  # see `EVERYTHING`
 
 
 async def search(

@@ -18,9 +18,9 @@ from mnemolog.projections.search import search
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.filters import EVERYTHING
 
-TurnStatus = Literal["facts", "no_facts", "failed", "rejected"]
+TurnStatus = Literal["stored", "nothing_stored", "failed", "rejected"]
 """How a turn ended. One that is on its way is never found."""
-SHOWN_STATUSES: Final[tuple[TurnStatus, ...]] = ("facts", "no_facts", "failed")
+SHOWN_STATUSES: Final[tuple[TurnStatus, ...]] = ("stored", "nothing_stored", "failed")
 LeftOutTurns = Literal["not_shown", "outside_period", "over_limit"]
 """`not_shown` are turns that would be hits, but have no end yet or another one, or something of them was taken back
 since: behind the last hit nobody looks."""
@@ -49,7 +49,8 @@ class TurnHit:
 
     `excerpt` is what was said around the words of the question, in the message that has most of them, and `speaker` who
     said it, where a name was given; a message of up to 400 characters is whole. `fact_ids` are the facts that came from
-    the turn, none where nothing was extracted. `status` is how it ended: `facts`, `no_facts`, `failed` or `rejected`.
+    the turn, none where nothing was extracted. `status` is how it ended: `stored`, `nothing_stored`, `failed` or
+    `rejected`.
     """
 
     turn_id: str

@@ -13,7 +13,7 @@ from typing import Final
 
 from psycopg.sql import SQL
 
-from mnemolog.schemas.facts import ExtractedFact, FactState
+from mnemolog.schemas.facts import PROFILE_SECTION_OF, ExtractedFact, FactState
 from mnemolog.schemas.scope import SCOPE_FIELDS
 
 _QUERY_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -88,6 +88,7 @@ _INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
     "shown_scope": _shown_scope,
     "in_scope": lambda row="": f"({_scope_ids(row)}) = ({_listed('%({name})s')})",
     "same_scope": lambda row, other: f"({_scope_ids(row)}) = ({_scope_ids(other)})",
+    "profile_sections": lambda: "\n    ".join(f"WHEN '{one}' THEN '{at}'" for one, at in PROFILE_SECTION_OF.items()),
     "stored_fact": lambda row: _listed(f"{row}.{{name}}", _STORED_FACT),
     "state_of": lambda row: _listed(f"{row}.{{name}}", tuple(FactState.model_fields)),
     "holds": lambda row, at: (

@@ -76,7 +76,7 @@ SELECT
     (
         SELECT count(*)
         FROM commits AS c
-        WHERE c.outcome = 'facts'
+        WHERE c.outcome = 'stored'
             AND NOT EXISTS (
                 SELECT FROM memory_events AS e WHERE e.partition = c.partition AND e.log_offset = c.log_offset
             )

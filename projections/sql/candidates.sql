@@ -3,8 +3,8 @@
 SELECT *
 FROM unnest(
     %(vectors)b::halfvec [], %(models)s::text [], %(content_hashes)s::text [], %(keys)s::text [], %(subjects)s::text [],
-    %(floors)s::double precision []
-) WITH ORDINALITY AS one (embedding, model, content_hash, key, subject, floor, place)
+    %(ends_only)s::boolean [], %(floors)s::double precision []
+) WITH ORDINALITY AS one (embedding, model, content_hash, key, subject, ends_only, floor, place)
 
 -- name: distances
 -- Every statement with its distance to a known fact. OFFSET keeps the facts outside: each is read once for all of them.
@@ -22,6 +22,10 @@ OFFSET 0
 -- name: is_near
 -- Whether a known fact has the words of a statement or is within its floor; NULL where their vectors cannot be compared.
 known.content_hash = asked.content_hash OR asked.distance <= 1 - asked.floor
+
+-- name: is_of_key
+-- Whether a known fact has the key of a statement, and is compared with it for that.
+known.key = asked.key AND (NOT asked.ends_only OR known.action_hint = 'retract')
 
 -- name: similarity
 -- How near a known fact is to a statement: equal words count as 1, what cannot be compared as 0.
@@ -106,7 +110,7 @@ CROSS JOIN LATERAL (
     compared AS (
         SELECT
             known.fact_id, asked.place,
-            coalesce(known.key = asked.key, false) AS is_of_key,
+            coalesce({is_of_key}, false) AS is_of_key,
             subject_rank(known.subject, asked.subject, named.spoken, named.aliases) AS subject_rank,
             coalesce({is_near}, false) AS is_near,
             {similarity} AS similarity
@@ -125,7 +129,7 @@ CROSS JOIN LATERAL (
                 AND {{holds f turn.at}}
         ) AS known
         CROSS JOIN LATERAL ({distances}) AS asked
-        WHERE {is_near} OR known.key = asked.key
+        WHERE {is_near} OR ({is_of_key})
     ),
 
     found AS (

@@ -13,7 +13,7 @@ f.text, f.key, f.value, f.value_json, f.category, f.more_categories, f.importanc
 f.subject, f.speaker, f.excerpt,
 {status} AS status,
 {state}.unresolved,
-f.stale, f.event_time, f.valid_until,
+f.stale, f.disputed, f.event_time, f.valid_until,
 {state}.true_from,
 {state}.true_to,
 {state}.closed_at,
@@ -61,6 +61,12 @@ FROM facts AS f
 WHERE {scope}
     AND {states}
     AND {filter};
+
+-- name: first_moments
+-- When the first fact of a scope was learned, and since when the first one was true; null where there is none.
+SELECT min(f.recorded_at) AS learned, min(f.true_from) AS true_from
+FROM facts AS f
+WHERE {scope};
 
 -- name: after_a_fact
 -- What was learned after a given fact, whose place in the order never changes.

@@ -145,6 +145,7 @@ CREATE OR REPLACE FUNCTION memory.profile(
     valid_until timestamptz,
     fact_id uuid,
     unresolved boolean,
+    disputed boolean,
     event text,
     old jsonb
 ) LANGUAGE plpgsql STABLE ROWS 100
@@ -171,6 +172,7 @@ BEGIN
         (shown.entry ->> 'confidence')::double precision,
         shown.at, shown.valid_until, shown.fact_id,
         (shown.entry ->> 'unresolved')::boolean,
+        (shown.entry ->> 'disputed')::boolean,
         shown.entry ->> 'event',
         shown.entry -> 'old'
     FROM (
@@ -371,8 +373,12 @@ BEGIN
                 f.*,
                 once.number,
                 CASE
+                    WHEN f.category = 'hard_preference' OR (f.category = 'health' AND once.is_lasting)
+                        THEN CASE
+                            WHEN f.action_hint = 'retract' OR f.disputed OR f.status = 'pending_confirmation' THEN 'relevant'
+                            ELSE 'constraints'
+                        END
                     WHEN f.action_hint = 'retract' THEN 'relevant'
-                    WHEN f.category = 'hard_preference' OR (f.category = 'health' AND once.is_lasting) THEN 'constraints'
                     WHEN f.category = 'task_context' THEN 'task'
                     WHEN f.category = 'soft_preference' AND NOT once.is_hit THEN 'preferences'
                     ELSE 'relevant'
@@ -391,6 +397,7 @@ BEGIN
                 array_remove(
                     ARRAY[
                         CASE WHEN known.status = 'pending_confirmation' THEN 'pending' END,
+                        CASE WHEN known.disputed THEN 'disputed' END,
                         CASE WHEN known.unresolved OR known.stale THEN 'unresolved' END,
                         CASE WHEN known.confidence < context.min_confidence THEN 'low_confidence' END,
                         CASE

@@ -17,7 +17,7 @@ FROM (
     FROM commits AS c
     WHERE {{in_scope c}}
         AND (
-            (c.source_kind = 'turn' AND c.outcome IN ('facts', 'no_facts'))
+            (c.source_kind = 'turn' AND c.outcome IN ('stored', 'nothing_stored'))
             OR (c.order_kind = 'end_session' AND c.outcome = 'done')
         )
 ) AS ended

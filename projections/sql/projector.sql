@@ -169,6 +169,30 @@ SELECT {{scope_ids}}
 FROM scopes
 ORDER BY {{scope_ids}};
 
+-- name: dispute_facts
+-- Say of the facts of these scopes whether an overwrite that is held back would end or deny them.
+WITH challenged AS MATERIALIZED (
+    SELECT fact_id
+    FROM challenged_facts(ARRAY(
+        SELECT waiting.fact_id
+        FROM unnest({{scope_arrays}}) AS touched ({{scope_ids}})
+        INNER JOIN pending_confirmations AS waiting ON {{same_scope touched waiting}}
+        WHERE waiting.settled_at IS NULL AND waiting.action <> 'merge'
+    ))
+)
+UPDATE facts SET disputed = NOT disputed
+WHERE fact_id = ANY(ARRAY(
+    SELECT fact_id FROM challenged
+    UNION ALL
+    SELECT known.fact_id
+    FROM unnest({{scope_arrays}}) AS touched ({{scope_ids}})
+    CROSS JOIN LATERAL (
+        SELECT f.fact_id FROM facts AS f
+        WHERE f.disputed AND {{same_scope f touched}}
+        OFFSET 0
+    ) AS known
+)) AND disputed <> (fact_id = ANY(ARRAY(SELECT fact_id FROM challenged)));
+
 -- name: refresh_profiles
 -- Derive the profiles of these scopes anew; one without an event has none.
 INSERT INTO profiles (

@@ -474,7 +474,8 @@ SELECT
         ],
         NULL
     ) AS ids,
-    count(*) AS facts
+    count(*) AS facts,
+    array_agg(DISTINCT f.embedding_model ORDER BY f.embedding_model) AS models
 FROM facts AS f
 WHERE f.status IN ('active', 'pending_confirmation')
     AND {scope}

@@ -380,7 +380,7 @@ WITH asked AS MATERIALIZED (
 compared AS (
     SELECT
         known.fact_id, known.true_to, asked.place,
-        coalesce(known.key = asked.key, false) AS is_of_key,
+        coalesce({is_of_key}, false) AS is_of_key,
         (lower(known.subject) = lower(asked.subject)) IS TRUE
         OR (
             lower(coalesce(known.subject, 'user')) = ANY(%(user_names)s::text [])
@@ -398,7 +398,7 @@ compared AS (
             AND f.true_to > %(after)s
     ) AS known
     CROSS JOIN LATERAL ({distances}) AS asked
-    WHERE {is_near} OR known.key = asked.key
+    WHERE {is_near} OR ({is_of_key})
 ),
 
 found AS (
@@ -449,6 +449,16 @@ FROM (
 ) AS latest
 CROSS JOIN LATERAL jsonb_array_elements_text(latest.shown) WITH ORDINALITY AS shown (fact_id, place)
 ORDER BY shown.place;
+
+-- name: unresolved_beside
+-- The open unresolved facts that have the scope and the key of one of these facts, but for these.
+SELECT DISTINCT asked.fact_id
+FROM facts AS gone
+INNER JOIN facts AS asked ON {{same_scope asked gone}} AND asked.key = gone.key AND asked.unresolved
+WHERE gone.fact_id = ANY(%(fact_ids)s::uuid [])
+    AND asked.status = 'active'
+    AND asked.fact_id <> ALL(%(fact_ids)s)
+ORDER BY asked.fact_id;
 
 -- name: in_scope
 -- The active and pending facts of exactly one scope that a filter lets through, the oldest first, and how many there are.

@@ -6,7 +6,7 @@ SELECT
 FROM summary_of_entity(%(entity_id)s);
 
 -- name: facts_to_summarise
--- The active facts that name an entity and hold at an instant, those that are new and those that were confirmed most
+-- The active facts that name an entity, hold at an instant and are not disputed, those that are new and those that were confirmed most
 -- often by turns, and how many there are.
 WITH holding AS (
     SELECT
@@ -19,6 +19,7 @@ WITH holding AS (
     FROM (SELECT DISTINCT fact_id FROM fact_entities WHERE current_id = %(entity_id)s) AS link
     INNER JOIN facts AS f ON link.fact_id = f.fact_id
     WHERE f.status = 'active'
+        AND NOT f.disputed
         AND f.true_from <= %(at)s
         AND (f.true_to IS NULL OR f.true_to > %(at)s)
         AND (f.valid_until IS NULL OR f.valid_until > %(at)s)

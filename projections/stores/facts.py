@@ -129,7 +129,8 @@ def comparing_query(
     parts = queries("candidates")
     candidate = parts["candidate"].format(status=SQL(status), unresolved=SQL(unresolved), said_at=SQL(said_at))
     query = queries(file)[name].format(
-        candidate=candidate, **{name: parts[name] for name in ("asked", "distances", "is_near", "similarity")}
+        candidate=candidate,
+        **{name: parts[name] for name in ("asked", "distances", "is_near", "is_of_key", "similarity")},
     )
     return SQL(query.as_string())
 
@@ -360,6 +361,10 @@ class FactStore(Store):
         """The facts that an unresolved fact was put beside, the likeliest first."""
         return tuple(row[0] for row in await self._rows("conflict_of", {"fact_id": fact_id}))
 
+    async def unresolved_beside(self, fact_ids: Sequence[UUID]) -> tuple[UUID, ...]:
+        """The open unresolved facts of the keys and scopes of these facts, without these."""
+        return tuple(row[0] for row in await self._rows("unresolved_beside", {"fact_ids": list(fact_ids)}))
+
     async def scope_facts(
         self, scope: Scope, *, key: str | None, category: str | None, wanted: Filter, at: datetime, limit: int
     ) -> stored.ScopeFacts:
@@ -564,6 +569,7 @@ def _query_parameters(queries: Sequence[stored.CandidateQuery]) -> dict[str, Any
         "content_hashes": [item.content_hash for item in queries],
         "keys": [item.key for item in queries],
         "subjects": [item.subject for item in queries],
+        "ends_only": [item.ends_only for item in queries],
         "floors": [item.min_similarity for item in queries],
     }
 

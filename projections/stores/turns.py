@@ -21,7 +21,7 @@ from pydantic_core import to_json
 
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.database import Pool, Store, fetch_rows, fetch_value
-from mnemolog.projections.faults import fault_of
+from mnemolog.projections.faults import fault_of, without_rows
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.admission import Refusal
 from mnemolog.schemas.costs import NO_PRICES, ModelUsage, PriceTable
@@ -381,7 +381,7 @@ class ReplyStore(Store):
         except psycopg.Error as error:
             if fault_of(error) != "record":
                 raise
-            raise ReplyNotStorableError(str(error)) from error
+            raise ReplyNotStorableError(without_rows(error)) from error
         new = {(tuple(key), attempt) for *key, attempt in rows}
         # Of two equal keys in one call the database keeps either; both have to get that one.
         times = Counter(reply.attempt_key for reply in storable)

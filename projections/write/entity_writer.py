@@ -253,6 +253,6 @@ def count_entities(changes: rows.Changes) -> None:
     for (event, by), number in Counter((one.event, one.decision.by) for one in decided).items():
         metrics.ENTITY_CHANGES.labels(event=event, by=by).inc(number)
     for commit in (row.commit for row in changes.commits):
-        if commit.outcome == "facts" and commit.source_kind == "turn":
+        if commit.outcome == "stored" and commit.source_kind == "turn":
             links = (len(event.links) for event in commit.entity_events if isinstance(event, FactLinked))
             metrics.TURN_LINKS.observe(sum(links))

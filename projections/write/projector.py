@@ -18,7 +18,7 @@ from mnemolog.common.logs import get_logger
 from mnemolog.projections import metrics
 from mnemolog.projections.database import Pool, RowConnection, Store, fetch_rows
 from mnemolog.projections.errors import CommitTimeoutError, LogChangedError, LogGapError, ProjectionError
-from mnemolog.projections.faults import fault_of
+from mnemolog.projections.faults import fault_of, without_rows
 from mnemolog.projections.sql import queries
 from mnemolog.projections.write.entity_writer import count_entities, hide_facts, refresh_entities
 from mnemolog.projections.write.fold import FoldState, fold, reject_record
@@ -176,7 +176,7 @@ class _BatchWriter:
                 raise
             if len(readings) == 1:
                 return await self._end_single(readings[0], error)
-            log.warning("batch_halved", records=len(readings), error=str(error).strip())
+            log.warning("batch_halved", records=len(readings), error=without_rows(error))
         else:
             self.unstorable_in_a_row = 0
             return result
@@ -195,7 +195,7 @@ class _BatchWriter:
             source_id = commit.source_id if isinstance(commit, Commit) else "unknown"
             raise CommitTimeoutError(partition, offset, source_id) from error
         self.unstorable_in_a_row += 1
-        log.error("commit_not_storable", partition=partition, offset=offset, error=str(error).strip())
+        log.error("commit_not_storable", partition=partition, offset=offset, error=without_rows(error))
         if self.unstorable_in_a_row > MAX_UNSTORABLE_IN_A_ROW:
             raise error
         changes = reject_record(reading.position, reading.value, reason="not_storable", detail=NOT_STORABLE)
@@ -345,5 +345,5 @@ def count_changes(changes: Changes, overwrites: OverwriteCounts, now: datetime) 
     count_entities(changes)
     metrics.STALE.inc(sum(row.stale for row in changes.events))
     for commit in (row.commit for row in changes.commits):
-        if commit.outcome == "facts":
+        if commit.outcome == "stored":
             metrics.TURN_TO_FACT_SECONDS.observe(max(0.0, (now - commit.published_at).total_seconds()))

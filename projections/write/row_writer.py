@@ -106,10 +106,12 @@ async def update_rows(connection: RowConnection, changes: Changes) -> None:
 
 
 async def refresh_profiles(connection: RowConnection, scopes: Sequence[ScopeColumns]) -> None:
-    """Derive the profiles of `scopes` anew, in one statement."""
+    """Derive the profiles of `scopes` anew, and which facts of them are disputed."""
     if scopes:
-        columns = zip(SCOPE_FIELDS, map(list, zip(*scopes, strict=True)), strict=True)
-        await connection.execute(STATEMENTS["refresh_profiles"], dict(columns))
+        columns = dict(zip(SCOPE_FIELDS, map(list, zip(*scopes, strict=True)), strict=True))
+        async with connection.pipeline():
+            await connection.execute(STATEMENTS["dispute_facts"], columns)
+            await connection.execute(STATEMENTS["refresh_profiles"], columns)
 
 
 async def profile_batches(connection: RowConnection) -> list[list[ScopeColumns]]:

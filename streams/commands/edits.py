@@ -1,5 +1,6 @@
 """Commands with a text: update, correct, resolve and import; values that follow from the new text."""
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
@@ -22,12 +23,14 @@ from mnemolog.schemas.events import (
 )
 from mnemolog.schemas.facts import (
     CONFIDENCE_OF_CERTAINTY,
+    IMPORTANCE_OF_CATEGORY,
     EmbeddedFact,
     ExtractedFact,
     NewFact,
     Statement,
     ranked_categories,
 )
+from mnemolog.schemas.policy import is_single_valued
 from mnemolog.schemas.provenance import FactSnapshot
 from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.commands.context import (
@@ -42,12 +45,18 @@ from mnemolog.streams.commands.context import (
 )
 from mnemolog.streams.ends import EndRules, same_value, slot_relation, tells_end_of
 from mnemolog.streams.merges import candidate_of, fill_one_slot, merged, says_more
+from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
 from mnemolog.streams.text.readings import read
 from mnemolog.streams.text.tokens import NEGATIONS
 
 MAX_NAME_WORDS: Final = 4
 NO_FACTS: Final[StoredFacts] = MappingProxyType({})
 _PUNCTUATION: Final = ".,;:!?\"'()"
+_HOLDER: Final = re.compile(
+    r"(?P<name>(?i:the user)|[^\W\d_][\w-]*(?: [^\W\d_a-z][\w-]*)*)"
+    r"(?:['\u2019]s (?P<owned>[a-z]+))? (?P<verb>[a-z]+)(?= )"
+)
+_FIRST_PERSON: Final = {"is": "am", "has": "have", "does": "do", "was": "was"}
 
 
 def value_after_edit(old_text: str, old_value: str | None, new_text: str) -> str | None:
@@ -105,8 +114,58 @@ def has_nothing_in_common(known: FactSnapshot, text: str, people: Iterable[str |
         return False
     if not (old.is_spaced and new.is_spaced):
         return not old.signs & new.signs
-    names = {stem for name in people if name for stem in read(name).stems}
-    return not ({*new.stems, *new.details} - names) & {*old.stems, *old.details}
+    return not ({*new.stems, *new.details} - _stems(people)) & {*old.stems, *old.details}
+
+
+def _stems(names: Iterable[str | None]) -> set[str]:
+    return {stem for name in names if name for stem in read(name).stems}
+
+
+def slot_of_text(text: str, at: datetime) -> tuple[str | None, dict[str, Any]] | None:
+    """Whom a plain sentence names as the holder of a slot, and the fields of a fact that fills it; None for others.
+
+    "Alice's sister lives in Bonn." is read as her "I live in Bonn."
+    """
+    from mnemolog.streams.offline.sentences import FILLS, SLOTS, slot_statements  # noqa: PLC0415 - of the extra `server`
+
+    said: list[tuple[str | None, str]] = [(None, text)]
+    if named := _HOLDER.match(text):
+        verb, owned, rest = named["verb"], named["owned"], text[named.end() :]
+        own = _FIRST_PERSON.get(verb, verb.removesuffix("s"))
+        said += [(named["name"], f"My {owned} {verb}{rest}")] * bool(owned)
+        said.append((text[: named.start("verb")].rstrip(), f"I {own}{rest}"))
+    for holder, sentence in said:
+        found = slot_statements(sentence, at)
+        if len(found) == 1 and found[0].act in FILLS:
+            (key,) = found[0].keys
+            _, _, kind = SLOTS[key]
+            return holder, {
+                "key": key,
+                "value": found[0].value,
+                "single_valued": is_single_valued(key),
+                **kind,
+                "importance": IMPORTANCE_OF_CATEGORY[kind["importance_category"]],
+            }
+    return None
+
+
+def is_other_holder(holder: str, old: StoredFact) -> bool:
+    """Whether the holder that a text names is somebody else than whom a fact is about."""
+    known = old.fact.subject or old.speaker or USER
+    relation = compare_subjects(holder, known, (old.speaker,) if old.speaker else ())
+    is_unknown = relation == "unsure" and is_user_word(known)
+    return (relation == "other" or is_unknown) and not re.match(rf"{re.escape(holder)}(?!['\u2019\w])", old.fact.text)
+
+
+def keeps_slot(old: ExtractedFact, text: str, people: Iterable[str | None]) -> bool:
+    """Whether a text fills the slot of a fact, as far as words show: it has all that tell something, but the value's.
+
+    "Alice works in Ulm" is no home, as "Alice lives in Ulm" was. A denial is about the slot that it denies.
+    """
+    own, before, names = read(text), read(old.text), _stems(people)
+    if own.denies or own.ending or not (own.is_spaced and before.is_spaced) or old.value is None:
+        return True
+    return {*before.stems} - names - {*read(old.value).stems} <= {*own.stems}
 
 
 def edit_notes(payload: CommandPayload, events: Sequence[MemoryEvent]) -> str:
@@ -119,9 +178,13 @@ def edit_notes(payload: CommandPayload, events: Sequence[MemoryEvent]) -> str:
     notes = [f"{former} had become another version, which was {done}"] if former else []
     for event in events:
         old, new = next(iter(event.decision.before), None), event.new_fact
-        if old and new and has_nothing_in_common(old, new.text, (new.subject, new.speaker)):
+        if old is None or new is None:
+            continue
+        is_other = has_nothing_in_common(old, new.text, (new.subject, new.speaker))
+        if is_other if old.key is None else old.key != new.key:
+            other = "has nothing in common with" if is_other else "is another fact than"
             notes.append(
-                f'"{new.text}" has nothing in common with "{old.text}": key, value and category are those given, '
+                f'"{new.text}" {other} "{old.text}": key, value and category are those given or that it shows, '
                 "or none; undo the command if another fact was meant"
             )
     return "; ".join(notes)
@@ -286,20 +349,26 @@ def _new_version(
 ) -> NewFact:
     """A fact with a new text; true `since` then, or since the edit or its text says, or since the old fact was.
 
-    It has the old fact's term, if that is still to come. A text that denies the old text is no value of its key, and
-    one that has nothing in common with it has nothing of the old fact but subject, metadata and confidence. Where the
-    old fact has no value, as a denial has none, the new text is compared with that of the fact that had the value
-    before it: `former`, by the id of the old fact.
+    It has the old fact's term, if that is still to come. A text that denies the old text is no value of its key. A
+    plain sentence has the slot and the holder that it names; another one that fills not the slot of the old fact has
+    nothing of that but subject, metadata and confidence. Where the old fact has no value, as a denial has none, the new
+    text is compared with that of the fact that had the value before it: `former`, by the id of the old fact.
     """
     begins = edit.true_from or (beginning_after_edit(old, edit.text, context.issued_at) if since is None else None)
-    is_other = has_nothing_in_common(old.snapshot, edit.text, (old.fact.subject, old.speaker))
+    people, before = (old.fact.subject, old.speaker), former.get(old.fact_id, old).fact
+    before = before if before.key == old.fact.key else old.fact
+    holder, filled = slot_of_text(edit.text, context.issued_at) or (None, {})
+    is_other = filled["key"] != old.fact.key if filled else not keeps_slot(before, edit.text, people)
+    is_other = is_other or (not filled and has_nothing_in_common(old.snapshot, edit.text, people))
     kept = ("subject",) if is_other else ExtractedFact.model_fields
-    stated = {name: getattr(old.fact, name) for name in kept}
+    stated = {name: getattr(old.fact, name) for name in kept} | (filled if is_other else {})
+    if holder and is_other_holder(holder, old):
+        stated["subject"] = holder
     changed = {"text": edit.text, "excerpt": edit.text, "search_text": text.fact.search_text}
     value = edit.value or None  # an empty value takes the value away; none given: what the new text shows
     if edit.value is None:
-        before = former.get(old.fact_id, old).fact
-        value = value_after_edit(before.text, before.value, edit.text) if before.key == old.fact.key else None
+        shown = None if is_other else value_after_edit(before.text, before.value, edit.text)
+        value = shown or filled.get("value")
     slot = {"key": edit.key or stated.get("key"), "value": value}
     slot |= {
         "value_json": old.fact.value_json if edit.value_json is None and value == old.fact.value else edit.value_json

@@ -23,7 +23,7 @@ from mnemolog.streams.commands.context import (
     StoredFacts,
 )
 from mnemolog.streams.commands.entities import ENTITY_COMMANDS, EntityChanges, EntityCommandHandler
-from mnemolog.streams.commands.identity import follow_changes, heed_subjects
+from mnemolog.streams.commands.identity import follow_changes, heed_subjects, settle_questions
 from mnemolog.streams.ends import EndRules, mark_unresolved, move_ends
 from mnemolog.streams.entities.links import TurnEntities
 from mnemolog.streams.entities.subjects import cases_of_one_entity
@@ -121,6 +121,7 @@ class CommandHandler:
                 context, changes, made, end_rules, facts=self.facts, entities=self.entities.entities
             )
             events = await mark_unresolved(await move_ends(made, self.facts, end_rules), self.facts, end_rules)
+            events = await settle_questions(context, events, self.facts)
             size = len(envelope.model_dump_json(exclude={"facts"}).encode())
             size += sum(len(event.model_dump_json().encode()) + 1 for event in (*events, *changes))
             if size > self.max_commit_bytes:

@@ -10,8 +10,9 @@ from mnemolog.schemas.base import normalise
 from mnemolog.schemas.entities import KnownEntity
 from mnemolog.schemas.entity_events import AnyEntityChange, EntityDecisionUndone, EntitySplit
 from mnemolog.schemas.entity_state import ConnectedEntities, CurrentState, RegisteredEntity, StoredChange
-from mnemolog.schemas.events import DecisionUndone, MemoryEvent, SubjectsChanged
+from mnemolog.schemas.events import ConflictResolved, DecisionUndone, MemoryEvent, SubjectsChanged
 from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, FactState, MovedEnd, Reversal
+from mnemolog.schemas.provenance import Decision
 from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.commands.context import CommandContext
 from mnemolog.streams.ends import EndRules, slot_relation, tells_end_of
@@ -232,6 +233,25 @@ async def follow_changes(
         moved_ends=tuple(found.marks),
     )
     return (*made, event), rules
+
+
+async def settle_questions(
+    command: CommandContext, events: Sequence[MemoryEvent], facts: "FactStore"
+) -> tuple[MemoryEvent, ...]:
+    """The events of a command, and the end of each open question in which only one value is left after them."""
+    gone = {fact_id for event in events for fact_id in event.disbelieved_ids}
+    touched = {one.fact_id for event in events for one in event.moved_ends if one.unresolved}
+    settled: list[MemoryEvent] = []
+    for fact_id in await facts.unresolved_beside(list(gone)) if gone else ():
+        beside = await facts.conflicting_fact_ids(fact_id)
+        known = await facts.facts([fact_id, *beside])
+        is_asked = any(one in known and known[one].is_open for one in {*beside} - gone)
+        if is_asked or gone.isdisjoint(beside) or fact_id in touched:
+            continue
+        decision = Decision(by="rule", reason="nothing that it stood beside is left", before=(known[fact_id].snapshot,))
+        fields = command.event_fields(len(events) + len(settled), decision)
+        settled.append(ConflictResolved(**fields, target=fact_id, action="keep_both"))
+    return (*events, *settled)
 
 
 _END: Final = {"status", "true_to", "closed_at", "believed_from", "believed_to", "superseded_by"}

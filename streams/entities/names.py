@@ -4,7 +4,7 @@ A tie is what somebody is to another person: in "my brother Tom" it is "brother"
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -98,18 +98,30 @@ def is_short_form(short: str, first: str) -> bool:
     return is_part and not _FEMININE_ENDINGS.fullmatch(first.removeprefix(short))
 
 
-TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties}
-"""Each tie with the type of entity that it names. A group ("kids") takes no name of a member."""
 WORDS: Final = WORDS_AROUND_TIES
 """Patterns of the words around ties and names."""
-_TIES: Final = "|".join(f"(?P<{tie}>{words})" for ties in TIES.values() for tie, words in ties.items())
-_BEFORE: Final = f"(?:{WORDS['new']}|{WORDS['before_tie']})[ -]"
-TIE: Final = rf"(?P<attributes>(?:{_BEFORE})*?)(?:{_TIES})(?P<after> (?:{WORDS['after_tie']}))?"
-"""A tie with its adjectives ("older brother", "sœur aînée"); each tie has a named regex group."""
-ANY_TIE: Final = re.sub(r"\?P<\w+>", "?:", TIE)
-"""As `TIE`, without regex groups."""
-GROUP: Final = "|".join(f"(?P<{tie}>{words})" for tie, words in TIES["group"].items())
-"""A tie to a group of people ("kids"); each has a named regex group."""
+_ROLES: Final = frozenset(WORDS["roles"].split("|"))
+SEVERAL: Final = frozenset(WORDS["several"].split("|"))
+"""Ties of which a speaker has several: "my friend", said twice, need not be one."""
+_ONCE: Final = _ROLES | frozenset(WORDS["once"].split("|"))
+TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties} | {f"ex_{tie}": "person" for tie in _ONCE}
+"""Each tie with the type of entity that it names. A group ("kids") takes no name of a member."""
+_TIES: Final = "|".join(words for ties in TIES.values() for words in ties.values())
+_TRAITS: Final = ("older", "middle", "younger", "first", "second", "third", "late", "best", "other")
+_ADJECTIVES: Final = "|".join(WORDS[kind] for kind in ("new", "former", "old", "before_tie", *_TRAITS))
+ANY_TIE: Final = rf"(?:(?:{_ADJECTIVES})[ -]|ex(?=\w))*?(?:{_TIES})(?: (?:{WORDS['after_tie']}))?"
+"""A tie with its adjectives: "older brother", "ex-wife", "sœur aînée"."""
+TIE: Final = (
+    rf"(?P<adjectives>(?:(?:{_ADJECTIVES})[ -]|ex(?=\w))*?)(?P<word>{_TIES})(?P<after> (?:{WORDS['after_tie']}))?"
+)
+"""As `ANY_TIE`, with the regex groups that `tie_of` reads."""
+_TIE_OF_WORD: Final = re.compile(
+    "|".join(f"(?P<{tie}>{words})" for ties in TIES.values() for tie, words in ties.items()), re.IGNORECASE
+)
+_FORMER: Final = re.compile(rf"(?<!\w)(?:(?:{WORDS['former']})[ -]|ex$|(?P<old>{WORDS['old']})[ -])", re.IGNORECASE)
+_TRAIT: Final = re.compile(
+    rf"(?<!\w)(?:{'|'.join(f'(?P<{trait}>{WORDS[trait]})' for trait in _TRAITS)})(?!\w)", re.IGNORECASE
+)
 NAME: Final = r"[^\W\d_a-z](?:[\w-]|'(?!(?:s|m|d|t|ve|ll|re)(?!\w))){0,40}[^\W\d_](?!\w)"
 """A capitalised word, case-sensitive; of "Tom's" it matches "Tom"."""
 _MY: Final = re.compile(rf"^(?:{WORDS['my']}) (?:{TIE})(?:,? (?P<name>.+))?$", re.IGNORECASE)
@@ -148,21 +160,63 @@ PRONOUNS: Final = frozenset(WORDS["pronouns"].split("|"))
 _MY_WORD: Final = re.compile(rf"(?<!\w)(?:{WORDS['my']}) (?:{TIE})(?!\w)", re.IGNORECASE)
 _TIE_WORD: Final = re.compile(rf"(?<!\w){TIE}(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
-_AGE: Final = re.compile(rf"(?<!\w)(?:(?P<older>{WORDS['older']})|(?P<younger>{WORDS['younger']}))(?!\w)")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _THE_OTHER: Final = re.compile(rf"^(?:{WORDS['the_other']}) (?P<name>.+)$", re.IGNORECASE)
-_TITLE: Final = re.compile(r"^(?:(?:dr|prof)\.?|the) (?=\S)", re.IGNORECASE)
+_TITLE: Final = re.compile(r"^(?:(?P<title>dr|doctor|prof|professor)\.?|the) (?=\S)", re.IGNORECASE)
 """Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
+_OF_UNKNOWN_TIE: Final = re.compile(
+    rf"^(?P<tie_words>(?i:{WORDS['my']}) (?:[a-z][\w-]* ){{1,2}})(?:(?:called|named) )?(?P<name>{NAME}(?: {NAME})*)$"
+)
+"""A name with a word for what its bearer is, which is no tie: "my trainer Bob"."""
 _NO_DIGIT: Final = re.compile("[^0-9]")
 _TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProperName:
+    """The parts of a proper name: its text and `key` without a title or an article, and what they are compared by.
+
+    `title` is "dr" or "prof", else "". A surname is one word after it: "Dr. Martin" is no Martin Keller. `double` is
+    the key of a first name of two words ("Anna-Lena", "Mary Ann"), else "".
+    """
+
+    text: str
+    key: str
+    title: str = ""
+    is_surname: bool = False
+    double: str = ""
+
+    @property
+    def first(self) -> str:
+        """The first word of the key."""
+        return self.key.partition(" ")[0]
+
+
+@lru_cache(maxsize=4096)
+def proper_name(name: str) -> ProperName:
+    match = _TITLE.match(name)
+    title = (match["title"] or "").casefold() if match else ""
+    text = name[match.end() :] if match else name
+    first, _, rest = text.partition(" ")
+    second = rest.partition(" ")[0]
+    is_double = "-" in first or is_first_name(name_key(second))
+    double = name_key(first if "-" in first else f"{first} {second}") if is_double else ""
+    return ProperName(
+        text=text,
+        key=name_key(text),
+        title={"doctor": "dr", "professor": "prof"}.get(title, title),
+        is_surname=bool(title) and " " not in text.strip(),
+        double=double,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpokenName:
     """A name as it was said (`text`), and its parts.
 
-    `name` is the proper name in it; `tie` is what the bearer is to `owner` (None for the speaker); `origin` is the key
-    of the place or group that the bearer is from. "Another Tom" `is_another`: no known entity, with the origin
+    `name` is the proper name in it; `tie` is what the bearer is to `owner` (None for the speaker), with `traits` that
+    tell several of one tie apart ("older", "second", "late"); `origin` is the key of the place or group that the bearer
+    is from, or of what they are to nobody named. "Another Tom" `is_another`: no known entity, with the origin
     "another"; "the other Tom" is the entity with that origin. "My new dog" `is_new`: not the dog that is known by the
     tie. "Girlfriend" or "the boss" `is_bare`: a word for the speaker's girlfriend or boss, and no name.
     """
@@ -172,44 +226,21 @@ class SpokenName:
     tie: str | None = None
     owner: str | None = None
     origin: str | None = None
+    traits: frozenset[str] = frozenset()
     is_another: bool = False
     is_new: bool = False
     is_bare: bool = False
 
     @property
-    def untitled(self) -> str:
-        """The proper name without a title or an article."""
-        return _TITLE.sub("", self.name or "")
+    def proper(self) -> ProperName:
+        return proper_name(self.name or "")
 
     @property
     def key(self) -> str:
-        return name_key(self.untitled)
+        return self.proper.key
 
 
-def is_surname(name: str) -> bool:
-    """Whether a name is one word after a title: "Dr. Martin" is no Martin Keller."""
-    title = _TITLE.match(name)
-    return title is not None and title[0].casefold() != "the " and " " not in name[title.end() :].strip()
-
-
-def title_of(name: str) -> str:
-    """The key of the title before a name: "dr" of "Dr. Novak", else ""."""
-    return _titles(name_key(name))
-
-
-def double_first_name(name: str) -> str:
-    """The key of a first name of two words ("Anna-Lena", "Mary Ann"), else ""."""
-    first, _, rest = _TITLE.sub("", name).partition(" ")
-    second = rest.partition(" ")[0]
-    return name_key(first) if "-" in first else name_key(f"{first} {second}") if is_first_name(name_key(second)) else ""
-
-
-def age_in(text: str) -> str | None:
-    """The age that a tie has in its name: "older" for "my big brother", "younger" for "ma sœur cadette", else None."""
-    match = _AGE.search(text)
-    return match.lastgroup if match else None
-
-
+@lru_cache(maxsize=4096)
 def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for each form of a name
     """The parts of a name; None for a pronoun, a tie to nobody named ("her mother", "friends"), and no letters.
 
@@ -222,7 +253,8 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
         return None if found.owner in {*PRONOUNS, "mine", "mir", "moi"} else found
     if (match := _SEVERAL.match(said)) and (match["first"] or not _is_proper(said)):
         return None
-    if (match := _OF_OTHERS.match(said)) and (match["name"] is None or _is_proper(match["name"])):
+    match = _OF_OTHERS.match(said) or _OF_UNKNOWN_TIE.match(said)
+    if match and (match["name"] is None or _is_proper(match["name"])):
         origin = name_key(match["tie_words"])[:MAX_ORIGIN]
         return SpokenName(text=said, name=match["name"], origin=origin) if match["name"] else None
     if match := _FROM.match(said):
@@ -360,15 +392,8 @@ def _tied(said: str) -> SpokenName | None:
     for pattern in (_MY, _OWNED, _TIE_OF, _NAME_FIRST):
         if match := pattern.match(said):
             groups = match.groupdict()
-            name, tie = groups.get("name"), tie_of(match)
-            if name is None or _is_proper(name):
-                return SpokenName(
-                    text=said,
-                    name=None if TIE_TYPES[tie] == "group" else name,
-                    tie=tie,
-                    owner=groups.get("owner"),
-                    is_new=any(_NEW.search(groups[place] or "") for place in ("attributes", "after")),
-                )
+            if groups.get("name") is None or _is_proper(groups["name"]):
+                return _with_tie(said, match, owner=groups.get("owner"))
     return None
 
 
@@ -376,16 +401,36 @@ def _bare_tie(said: str) -> SpokenName | None:
     """A tie of the speaker without "my"; with a capital, a word that is a name too ("Tia", "Boss") is a name."""
     named = _BEFORE_NAME.match(said)
     if named and _is_proper(named["name"]) and (not _is_proper(said) or tie_of(named) in _CALLED_BY_TIE):
-        return SpokenName(text=said, name=named["name"], tie=tie_of(named))
+        return _with_tie(said, named)
     match = _BARE.match(said)
     if match is None or (match["article"] is None and _is_proper(said) and _TIE_NAMES.fullmatch(said)):
         return None
-    return SpokenName(text=said, tie=tie_of(match), is_bare=True)
+    return replace(_with_tie(said, match), is_bare=True)
+
+
+def _with_tie(said: str, match: re.Match[str], owner: str | None = None) -> SpokenName:
+    tie, words = tie_of(match), f"{match['adjectives']}{match['word']}{match['after'] or ''}"
+    traits = frozenset(found.lastgroup for found in _TRAIT.finditer(words) if found.lastgroup)
+    return SpokenName(
+        text=said,
+        name=None if TIE_TYPES[tie] == "group" else match.groupdict().get("name"),
+        tie=tie,
+        owner=owner,
+        traits=traits,
+        is_new=_NEW.search(f"{match['adjectives']}{match['after'] or ''}") is not None,
+    )
 
 
 def tie_of(match: re.Match[str]) -> str:
-    """The tie in a match of `TIE` or `GROUP`."""
-    return next(tie for tie, said in match.groupdict().items() if said is not None and tie in TIE_TYPES)
+    """The tie in a match of `TIE`."""
+    return _tie(match["word"], match["adjectives"])
+
+
+@lru_cache(maxsize=1024)
+def _tie(word: str, adjectives: str) -> str:
+    found, former = _TIE_OF_WORD.fullmatch(word), _FORMER.search(adjectives)
+    tie = (found and found.lastgroup) or word
+    return f"ex_{tie}" if former and tie in (_ROLES if former["old"] else _ONCE) else tie
 
 
 def _is_proper(name: str) -> bool:
@@ -394,6 +439,9 @@ def _is_proper(name: str) -> bool:
 
 
 NameRelation = Literal["part", "form", "doubtful"]
+_TITLES: Final = frozenset(map(name_key, WORDS["titles"].split("|")))
+_TITLES_OF_ALL: Final = frozenset({"dr", "doctor", "prof", "professor"})
+_TITLES_OF_MEN: Final = frozenset(map(name_key, WORDS["titles_of_men"].split("|")))
 _AND: Final = re.compile(r" (?:and|und|et|y|&) ")
 """Words between the names of two people: "Ana and Ben"."""
 _AT: Final = re.compile(r" (?:at|in|on|with|near) ")
@@ -411,8 +459,10 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
 
     "part": the first words ("Ana", "Ana Keller") or the first letters ("Alex", "Alexander"); "form": a short form by
     the table. "doubtful": it may be a part, or another's name ("Jan" and "Janet", "Max" and "Max Jr.", "J. Keller" and
-    "Jan Keller", "Ana Keller" and "Ana Schmidt Keller").
+    "Jan Keller", "Ana Keller" and "Ana Schmidt Keller", "Mr. Keller" and "Jan Keller").
     """
+    if _title(one) or _title(other):
+        return _relation_of_titled(one, other)
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
         after = long.removeprefix(short)
@@ -421,15 +471,25 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
         return "doubtful"
     (first, *rest), (full, *others) = sorted((one.split(" "), other.split(" ")), key=lambda words: len(words[0]))
     if first == full or (rest and others and rest != others):
-        shares_surname = first == full and rest and others and (rest[-1] in others or others[-1] in rest)
-        return "doubtful" if shares_surname else None
-    if is_short_form(first, full):
+        return "doubtful" if first == full and rest and others and _may_be_one_surname(rest, others) else None
+    if is_short_form(first, full) or is_short_form(full, first):
         return "part" if full.startswith(first) else "form"
-    if is_short_form(full, first):
-        return "form"
     is_initial = len(first) == 1 and bool(rest) and rest == others
     is_beginning = full.startswith(first) and (is_initial or len(first) >= MIN_PREFIX)
     return "doubtful" if is_beginning or full in forms_of(first) else None
+
+
+def _relation_of_titled(one: str, other: str) -> NameRelation | None:
+    """As `relation_of_names`, of keys with a title: "Mr. Keller" may be Jan Keller and Dr. Keller, not Mrs. Keller."""
+    titles, surnames = {_title(one), _title(other)}, {key.rpartition(" ")[2] for key in (one, other)}
+    sexes = {title in _TITLES_OF_MEN for title in titles - {"", *_TITLES_OF_ALL}}
+    return "doubtful" if len(surnames) == 1 and sexes != {True, False} else None
+
+
+def _may_be_one_surname(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether one of these names after a first name has the surname of the other, or its initial."""
+    is_initial = 1 in (len(words[-1]), len(others[-1])) and words[-1][0] == others[-1][0]
+    return is_initial or words[-1] in others or others[-1] in words
 
 
 def are_of_two(names: Collection[str], others: Collection[str]) -> bool:
@@ -466,7 +526,6 @@ _LIQUIDS: Final = frozenset("lr")
 _UMLAUTS: Final = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "å": "aa", "ø": "oe"}
 )
-_TITLES: Final = frozenset(map(name_key, WORDS["titles"].split("|")))
 
 Likeness = Literal["same", "doubtful"]
 
@@ -518,7 +577,7 @@ def compare_names(one: str, other: str) -> Likeness | None:
     )
     if first == other_spelled or second == spelled:
         return "same"
-    if not same_numbers(first, second) or _titles(first) != _titles(second):
+    if not same_numbers(first, second) or _title(first) != _title(second):
         return None
     edits = OSA.distance(first, second, score_cutoff=MAX_EDITS)
     if edits > MAX_EDITS or OSA.normalized_similarity(first, second) < TWIN_SIMILARITY:
@@ -542,6 +601,6 @@ def _keys(name: str) -> tuple[str, str]:
     return name_key(name), name_key(name.translate(_UMLAUTS))
 
 
-def _titles(key: str) -> str:
-    first = key.partition(" ")[0]
-    return first if first in _TITLES else ""
+def _title(key: str) -> str:
+    first, _, rest = key.partition(" ")
+    return first if rest and first in _TITLES else ""

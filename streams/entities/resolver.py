@@ -33,22 +33,20 @@ from mnemolog.schemas.entities import (
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams.entities.names import (
+    SEVERAL,
     TIE_TYPES,
     SpokenName,
-    age_in,
     are_of_two,
     bearer_called,
     compare_names,
-    double_first_name,
     forms_of,
     has_tie,
-    is_surname,
     likeness_of,
     name_key,
+    proper_name,
     read_name,
     relation_of_names,
     same_numbers,
-    title_of,
     words_key,
 )
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
@@ -99,7 +97,7 @@ def names_to_embed(facts: Iterable[ExtractedFact]) -> dict[str, str]:
     for entity in (entity for fact in facts for entity in fact.entities):
         name = read_name(entity.name)
         if name is not None and has_meaning(name, entity.type) and len(found) < MAX_NAME_VECTORS:
-            found.setdefault(name.key, name.untitled)
+            found.setdefault(name.key, name.proper.text)
     return found
 
 
@@ -108,6 +106,7 @@ class EntityRegistry:
 
     def __init__(self, known: Iterable[KnownEntity], vectors: NameVectors = NO_VECTORS) -> None:
         self._entities = {entity.entity_id: entity for entity in known}
+        self._known_before = frozenset(self._entities)
         self.vectors = vectors
 
     def __iter__(self) -> Iterator[KnownEntity]:
@@ -118,6 +117,10 @@ class EntityRegistry:
 
     def add(self, entity: KnownEntity) -> None:
         self._entities[entity.entity_id] = entity
+
+    def is_new(self, entity: KnownEntity) -> bool:
+        """Whether an earlier name of the same source brought an entity."""
+        return entity.entity_id not in self._known_before
 
     def add_alias(self, entity_id: UUID, alias: Alias) -> None:
         entity = self._entities[entity_id]
@@ -198,6 +201,10 @@ class NameContext:
             and kind in {"person", "other"}
             and compare_subjects(name, USER, self.user_names) == "same"
         )
+
+    def is_called(self, name: SpokenName) -> bool:
+        """Whether the user has the proper name in a name."""
+        return name.key in map(name_key, self.user_names)
 
     @property
     def other_speaker(self) -> str | None:
@@ -344,24 +351,24 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
     or shorter name ("Ana", "Ana Keller"); a short form ("Bob", "Robert") or a slip of spelling; a name of a thing that
     is near in meaning.
     """
-    name, names = asked.name, names_of(entity)
+    name, names = asked.name.proper, names_of(entity)
     is_tied = asked.tie_key is not None and asked.tie_key in entity.keys("tie")
     if not name.key:
-        return Fit(0, "tie") if is_tied else None
+        return Fit(0, "tie", _told_apart(asked, entity, registry)) if is_tied else None
+    proper = [name, *(proper_name(one.text) for one in entity.aliases if one.kind == "name")]
     if not names.isdisjoint(asked.keys) and not (asked.others and are_of_two(asked.keys, names)):
         is_own = bool(entity.aliases) and entity.aliases[0].key.partition(" (")[0] == name.key
-        title, titles = title_of(name.name or ""), {title_of(one.text) for one in entity.aliases} - {""}
-        is_another = title and titles and title not in titles
-        return Fit(0, "exact" if is_own else "alias", "known by another title" if is_another else None)
+        titles = {one.title for one in proper[1:]} - {""}
+        against = "known by another title" if name.title and titles and name.title not in titles else None
+        return Fit(0, "exact" if is_own else "alias", against)
     if is_tied and not names:
-        return Fit(1, "tie", "said to be a new one" if name.is_new else None)
+        return Fit(1, "tie", _told_apart(asked, entity, registry))
     kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
     pairs = product(asked.keys, names) if entity.type in kinds else ()
     related = {relation_of_names(key, one) for key, one in pairs} - {None}
-    texts = [name.name or "", *(one.text for one in entity.aliases if one.kind == "name")]
-    if related and (any(map(is_surname, texts)) or len({*map(double_first_name, texts)}) > 1):
+    if related and (any(one.is_surname for one in proper) or len({one.double for one in proper}) > 1):
         related = {"doubtful"}
-    has_first = name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}
+    has_first = name.first in {one.partition(" ")[0] for one in names}
     if related or (is_tied and has_first):  # a surname may change by marriage
         against = None
         if related.isdisjoint(("part", "form")) or (registry.has_twin(entity) and not has_first):
@@ -369,9 +376,31 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
         elif are_of_two(asked.keys, names):
             against = "known by another full name or short form"
         return Fit(2 if has_first else 3, "prefix" if "part" in related else "diminutive", against)
-    if likeness := likeness_of(name.untitled, entity):
+    if likeness := likeness_of(name.text, entity):
         return Fit(3, "fuzzy", None if likeness == "same" else "the names may be of two")
-    return Fit(4, "new", "the names are near in meaning") if registry.is_near(name, asked.kind, entity) else None
+    return Fit(4, "new", "the names are near in meaning") if registry.is_near(asked.name, asked.kind, entity) else None
+
+
+_TOLD_APART: Final = frozenset({"first", "second", "third", "late", "best", "other"})
+"""Traits that nobody has of whom they are not said: "my first wife" is not "my wife"."""
+
+
+def _told_apart(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> str | None:
+    """What speaks against an entity as the bearer of the same tie, where nothing else is known of one of them."""
+    traits, ties = asked.name.traits & _TOLD_APART, _known_ties(asked, entity)
+    if asked.name.is_new and not any(one.is_new for one in ties):
+        return "said to be a new one"
+    known = [one.traits & _TOLD_APART for one in ties]
+    if traits not in known and not (traits == {"late"} and frozenset() in known):  # who has died since
+        return "said to be another of that tie"
+    may_be_several = asked.name.tie in SEVERAL and not (asked.name.traits or registry.is_new(entity))
+    return "there may be several of that tie" if may_be_several else None
+
+
+def _known_ties(asked: AskedName, entity: KnownEntity) -> list[SpokenName]:
+    """The names of an entity that say the asked tie."""
+    ties = (read_name(one.text) for one in entity.aliases if (one.kind, one.key) == ("tie", asked.tie_key))
+    return [one for one in ties if one is not None]
 
 
 def _meant(asked: AskedName, fits: Sequence[tuple[KnownEntity, Fit]]) -> Sequence[KnownEntity]:
@@ -384,7 +413,8 @@ def _meant(asked: AskedName, fits: Sequence[tuple[KnownEntity, Fit]]) -> Sequenc
     if any(fit.place for _, fit in fits):
         return found
     if not asked.name.key:
-        if len(found) == 1 and not asked.name.is_new:
+        found = [one for one, fit in fits if fit.against is None] or found
+        if len(found) == 1:
             return found
         told = [(one, read_name(alias.text)) for one in found for alias in one.aliases if alias.kind == "tie"]
         newer_than = {twin for one, name in told if name is not None and name.is_new for twin in one.possible_twins}
@@ -408,11 +438,15 @@ def _objection(asked: AskedName, entity: KnownEntity) -> str | None:
     return None if is_called else "the user is not called so"
 
 
+_CONTRARY: Final = (frozenset({"older", "middle", "younger"}), frozenset({"first", "second", "third"}))
+"""Traits of which one bearer of a tie has one."""
+
+
 def is_certainly_another(asked: AskedName, entity: KnownEntity) -> bool:
     """Whether a name is certainly not of an entity, which is then no possible twin either.
 
     It is of another type; nobody is anything to themselves; the user is the one who speaks, and not "Sam from work"; or
-    one is the older, one the younger of a tie.
+    one is the older, one the younger of a tie, or the first and the second.
     """
     if asked.kind != entity.type and "other" not in (asked.kind, entity.type):
         return True
@@ -420,10 +454,9 @@ def is_certainly_another(asked: AskedName, entity: KnownEntity) -> bool:
         return True
     if asked.name.origin and entity.keys("user"):
         return True
-    if not (asked.tie_key and (age := age_in(asked.name.text))):
-        return False
-    ages = {age_in(one.text) for one in entity.aliases if (one.kind, one.key) == ("tie", asked.tie_key)} - {None}
-    return bool(ages) and age not in ages
+    known = frozenset[str]().union(*(one.traits for one in _known_ties(asked, entity)))
+    pairs = ((asked.name.traits & kind, known & kind) for kind in _CONTRARY)
+    return any(mine and its and mine.isdisjoint(its) for mine, its in pairs)
 
 
 NameAnswers = Mapping[str, AnsweredName]
@@ -515,7 +548,10 @@ class NameResolver:
         owner_id = self.owner_of(name) if name.tie is not None else None
         others = (self.context.in_run or {}).get(name.text, frozenset()) if name.key else frozenset()
         asked = AskedName(name, kind, f"{name.tie} of {owner_id}" if owner_id else None, others)
-        return asked, find_by_answer(name, find_entity(asked, self.registry), self.answers, self.registry)
+        found = find_entity(asked, self.registry)
+        if found.entity is not None and found.step not in ("exact", "alias", "tie") and self.context.is_called(name):
+            found = FoundEntity(compared=(found.entity, *found.compared), reason="the user is called so")
+        return asked, find_by_answer(name, found, self.answers, self.registry)
 
     def record(self, asked: AskedName, finding: FoundEntity, said: str = "") -> UUID | None:
         """Give the found entity the name as an alias, or register a new entity with it; `said` is a name that it has.

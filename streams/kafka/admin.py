@@ -4,16 +4,23 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from sys import maxsize
 from typing import Any, Final
 
 from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.admin import NewTopic  # type: ignore[import-untyped] # as above
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped] # as above
-from aiokafka.errors import NoError, TopicAlreadyExistsError  # type: ignore[import-untyped] # as above
+from aiokafka.errors import NoError, TopicAlreadyExistsError, for_code  # type: ignore[import-untyped] # as above
 
+from mnemolog.common.logs import get_logger
+from mnemolog.schemas.errors import SettingsError
 from mnemolog.streams.errors import TopicNotCreated, TopicsDiffer
 from mnemolog.streams.kafka import connected_admin, connected_consumer
+from mnemolog.streams.kafka.access import missing_right
 from mnemolog.streams.kafka.topics import TOPICS, Topic, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
+
+log = get_logger(__name__)
 
 APPEAR_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.1
@@ -35,17 +42,19 @@ class TopicState:
     end_offsets: Mapping[int, int]
 
 
-async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: int = 1, prefix: str = "") -> list[str]:
+async def ensure_topics(
+    address: KafkaAddress, *, partitions: int, replication_factor: int = 1, prefix: str = ""
+) -> list[str]:
     """Create the missing topics and return their names.
 
     Changes nothing that exists. Raises `TopicsDiffer` or `TopicNotCreated`, and aiokafka's `KafkaConnectionError` where
     no broker answers.
     """
     topics, created = {topic_name(topic, prefix): topic for topic in TOPICS}, []
-    async with connected_admin(bootstrap) as admin:
+    async with connected_admin(address) as admin:
         present = await partition_counts(admin)
         wanted = [
-            NewTopic(name, partitions, replication_factor, topic_configs=dict(topic.config))
+            NewTopic(name, partitions, replication_factor, topic_configs=dict(topic.config(replication_factor)))
             for name, topic in topics.items()
             if name not in present
         ]
@@ -55,7 +64,10 @@ async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: 
                 created.append(name)
             # Another worker that starts at the same time may have been first.
             elif code != TopicAlreadyExistsError.errno:
-                raise TopicNotCreated(f"the broker refused to create topic {name}: error {code}, {message}")
+                error = for_code(code)(*message)
+                if problem := missing_right(address, error):
+                    raise SettingsError(f"{problem}; or create {name} with an account that may")
+                raise TopicNotCreated(f"the broker refused to create topic {name}: {error}")
         try:
             async with asyncio.timeout(APPEAR_SECONDS):
                 while True:
@@ -67,13 +79,18 @@ async def ensure_topics(bootstrap: str, *, partitions: int, replication_factor: 
             raise TopicNotCreated(
                 f"the broker did not show all topics within {APPEAR_SECONDS:.0f} s: look at its log, then start again"
             ) from error
-        _check_topics(topics, counts, await _configs(admin, topics), partitions)
+        configs, replicas = await _configs(admin, topics), await _replicas(admin)
+        _check_partitions({name: counts[name] for name in topics}, partitions)
+        for name, topic in topics.items():
+            _check_topic(name, topic, configs[name], replicas[name])
+        if (alone := sorted(name for name in topics if replicas[name] == 1)) and not _is_loopback(address):
+            log.warning("topics_have_one_replica", topics=alone, loses="what is acknowledged, with its broker")
     return created
 
 
-async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicState]:
+async def describe_topics(address: KafkaAddress, *, prefix: str = "") -> list[TopicState]:
     """Show every declared topic as the broker has it; raises what aiokafka raises where no broker answers."""
-    async with connected_admin(bootstrap) as admin:
+    async with connected_admin(address) as admin:
         counts = await partition_counts(admin)
         present = [topic for topic in TOPICS if topic_name(topic, prefix) in counts]
         configs = await _configs(admin, [topic_name(topic, prefix) for topic in present])
@@ -81,7 +98,7 @@ async def describe_topics(bootstrap: str, *, prefix: str = "") -> list[TopicStat
     starts: Mapping[TopicPartition, int] = {}
     ends: Mapping[TopicPartition, int] = {}
     if places:  # a consumer that is stopped right after its start raises CancelledError
-        async with connected_consumer(bootstrap) as consumer:
+        async with connected_consumer(address) as consumer:
             starts, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
 
     def state(topic: Topic) -> TopicState:
@@ -104,34 +121,49 @@ async def partition_counts(admin: Any) -> dict[str, int]:
     return {row["topic"]: len(row["partitions"]) for row in rows if row["error_code"] == NoError.errno}
 
 
-def _check_topics(
-    topics: Mapping[str, Topic], counts: Mapping[str, int], configs: Mapping[str, Mapping[str, str]], wanted: int
-) -> None:
-    differing = [f"{name} has {counts[name]}" for name in sorted(topics) if counts[name] != wanted]
+async def _replicas(admin: Any) -> dict[str, int]:
+    rows = await admin.describe_topics()
+    return {row["topic"]: min(len(one["replicas"]) for one in row["partitions"]) for row in rows if row["partitions"]}
+
+
+def _is_loopback(address: KafkaAddress) -> bool:
+    return all(server.startswith(("127.", "localhost:", "[::1]")) for server in address.servers.split(","))
+
+
+def _check_partitions(counts: Mapping[str, int], wanted: int) -> None:
+    differing = [f"{name} has {count}" for name, count in sorted(counts.items()) if count != wanted]
     if differing:
         raise TopicsDiffer(
             f"{wanted} partitions are set, but {', '.join(differing)}. The count decides in which partition a user's "
             "records are: another one would break their order. Set the partition count to what the topics have, or use "
             "new topics under another topic prefix."
         )
-    unlike = []
-    for name, topic in topics.items():
-        if topic.retention is not None:
-            unlike += [name] if configs[name].get("message.timestamp.type") != "LogAppendTime" else []
-            continue
-        needed = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
-        if wrong := [f"{key}={configs[name].get(key)}" for key in needed if configs[name].get(key) != needed[key]]:
-            raise TopicsDiffer(
-                f"topic {name} is the only source of truth and must keep its records for ever, but has "
-                f"{', '.join(wrong)}. Set retention.ms=-1, retention.bytes=-1 and cleanup.policy=delete on it "
-                "(kafka-configs --alter), then start again."
+
+
+def _check_topic(name: str, topic: Topic, config: Mapping[str, str], replicas: int) -> None:
+    """Raise `TopicsDiffer` where acknowledged records could be lost or refused, with the command that mends it."""
+    declared = topic.config(replicas)
+    bounds = {"max.message.bytes": "larger records are refused", "min.insync.replicas": "one broker has them alone"}
+    reasons = {key: why for key, why in bounds.items() if int(config[key]) < int(declared[key])}
+    if topic.retention is None:
+        for key in ("retention.ms", "retention.bytes", "cleanup.policy"):
+            if config[key] != declared[key]:
+                reasons[key] = "it is the only source of truth and must keep its records for ever"
+    else:
+        for key in ("retention.ms", "retention.bytes"):
+            if 0 <= int(config[key]) < (int(declared[key]) if int(declared[key]) > 0 else maxsize):
+                reasons[key] = "records may be deleted before they are read"
+        if config["message.timestamp.type"] != declared["message.timestamp.type"]:
+            reasons["message.timestamp.type"] = (
+                "retention goes by the clocks of publishers: a slow one has records deleted before they are read, a "
+                "fast one has them refused"
             )
-    if unlike:
+    if reasons:
+        wrong = "; ".join(f"{key}={config[key]}: {why}" for key, why in reasons.items())
+        settings = ",".join(f"{key}={declared[key]}" for key in reasons)
         raise TopicsDiffer(
-            f"{', '.join(sorted(unlike))}: retention goes by the clocks of publishers, so that a slow clock would have "
-            "records deleted before they are read, and a fast one have them refused. Set "
-            "message.timestamp.type=LogAppendTime on them, for each `kafka-configs.sh --alter --entity-type topics "
-            "--entity-name NAME --add-config message.timestamp.type=LogAppendTime`, then start again."
+            f"topic {name} endangers acknowledged turns ({wrong}). Run `kafka-configs.sh --alter --entity-type topics "
+            f"--entity-name {name} --add-config {settings}`, then start again."
         )
 
 

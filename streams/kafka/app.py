@@ -22,12 +22,13 @@ from faust.types import TP
 from mnemolog.common.logs import get_logger
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import ProducerDead
-from mnemolog.streams.kafka import connected_consumer
+from mnemolog.streams.kafka import connected_consumer, connection_options
 from mnemolog.streams.kafka.readers import KafkaRereader, raise_fetch_errors
 from mnemolog.streams.kafka.record import KafkaRecord, RecordMetadata, StartOffsetLookup
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CHAIN_PROTOCOL, Headers, Topic, group_id, max_record_bytes, topic_name
 from mnemolog.streams.kafka.window import Delivery, KeyedWindow, Window
+from mnemolog.streams.kafka_address import KafkaAddress
 from mnemolog.streams.settings import StreamsSettings
 
 log = get_logger(__name__)
@@ -54,6 +55,7 @@ class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
         app: Any = self.consumer.app
         if len(app.chain) > 1:
             consumer._partition_assignment_strategy = [_ChainAssignor]  # noqa: SLF001 -- Faust offers no setting
+        consumer._client_rack = app.settings.kafka_rack  # noqa: SLF001 -- as above
         return consumer
 
     async def on_start(self) -> None:
@@ -174,9 +176,8 @@ class _PatchedConsumer(driver.Consumer):
 
         Asked on a connection of its own: on that of the stage, each answer waits behind a fetch, for up to 1.5 s.
         """
-        transport: Any = self.transport
-        servers = driver.server_list(transport.url, transport.default_port)
-        async with connected_consumer(servers) as consumer:
+        app: Any = self.app
+        async with connected_consumer(app.settings.kafka_address) as consumer:
             return await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
 
 
@@ -347,7 +348,7 @@ def build_app(
     """
     prefix = settings.topic_prefix
     app = StageApp(group_id(name, prefix), **_faust_settings(settings))
-    app.rereader = KafkaRereader(settings.kafka or "")
+    app.rereader = KafkaRereader(settings.kafka_address)
     app.log_ends = {}
     window = make_window(Sender(app.enqueue, limits=max_record_bytes(prefix)))
     if isinstance(window, KeyedWindow):
@@ -376,10 +377,26 @@ def build_app(
     return app
 
 
+def _credentials(address: KafkaAddress) -> dict[str, Any]:
+    """What an App needs to sign in, as `client_options` for other clients."""
+    options = connection_options(address)
+    context = options.get("ssl_context")
+    match options:
+        case {"sasl_oauth_token_provider": provider}:
+            return {"broker_credentials": faust.OAuthCredentials(oauth_cb=provider, ssl_context=context)}
+        case {"sasl_mechanism": mechanism, "sasl_plain_username": username, "sasl_plain_password": password}:
+            account = {"username": username, "password": password, "mechanism": mechanism}
+            return {"broker_credentials": faust.SASLCredentials(**account, ssl_context=context)}
+        case {"ssl_context": _}:
+            return {"broker_credentials": faust.SSLCredentials(context=context)}
+    return {}
+
+
 def _faust_settings(settings: StreamsSettings) -> dict[str, Any]:
     rebalance_timeout = settings.drain_grace + REBALANCE_SECONDS
     return {
-        "broker": [f"kafka://{server}" for server in (settings.kafka or "").split(",")],
+        "broker": [f"kafka://{server}" for server in settings.kafka_address.servers.split(",")],
+        **_credentials(settings.kafka_address),
         "datadir": str(Path(tempfile.gettempdir()) / "mnemolog-faust"),
         "web_enabled": False,
         "processing_guarantee": "at_least_once",

@@ -17,6 +17,7 @@ from mnemolog.streams.kafka.admin import partition_counts
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 
 log = get_logger(__name__)
 
@@ -121,23 +122,25 @@ class StoredDeadLetter:
     letter: DeadLetter
 
 
-async def newest_dead_letters(bootstrap: str, *, prefix: str = "", limit: int) -> list[StoredDeadLetter]:
+async def newest_dead_letters(address: KafkaAddress, *, prefix: str = "", limit: int) -> list[StoredDeadLetter]:
     """The newest `limit` dead letters, the newest first. Raises aiokafka's errors, and `TimeoutError` after 30 s."""
-    found = await _read(bootstrap, prefix, lambda _, first, end: (max(first, end - limit), end))
+    found = await _read(address, prefix, lambda _, first, end: (max(first, end - limit), end))
     return sorted(found, key=lambda one: one.letter.at, reverse=True)[:limit]
 
 
-async def read_dead_letter(bootstrap: str, partition: int, offset: int, *, prefix: str = "") -> StoredDeadLetter | None:
+async def read_dead_letter(
+    address: KafkaAddress, partition: int, offset: int, *, prefix: str = ""
+) -> StoredDeadLetter | None:
     """The dead letter at a position; None where the topic has none there. Raises as `newest_dead_letters` does."""
 
     def span(number: int, first: int, end: int) -> tuple[int, int]:
         return (offset, offset + 1) if number == partition and first <= offset < end else (0, 0)
 
-    return next(iter(await _read(bootstrap, prefix, span)), None)
+    return next(iter(await _read(address, prefix, span)), None)
 
 
 async def _read(
-    bootstrap: str, prefix: str, span: Callable[[int, int, int], tuple[int, int]]
+    address: KafkaAddress, prefix: str, span: Callable[[int, int, int], tuple[int, int]]
 ) -> list[StoredDeadLetter]:
     """The dead letters from one offset up to another, which `span` gives for a partition, its first offset and its end.
 
@@ -145,8 +148,8 @@ async def _read(
     """
     topic = topic_name(DEAD_LETTERS, prefix)
     found: list[StoredDeadLetter] = []
-    async with asyncio.timeout(TIMEOUT_SECONDS), connected_consumer(bootstrap, auto_offset_reset="none") as consumer:
-        async with connected_admin(bootstrap) as admin:
+    async with asyncio.timeout(TIMEOUT_SECONDS), connected_consumer(address, auto_offset_reset="none") as consumer:
+        async with connected_admin(address) as admin:
             count = (await partition_counts(admin)).get(topic, 0)
         places = [TopicPartition(topic, number) for number in range(count)]
         first, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)

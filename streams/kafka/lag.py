@@ -13,6 +13,7 @@ from mnemolog.streams.kafka import connected_admin, connected_consumer
 from mnemolog.streams.kafka.admin import partition_counts
 from mnemolog.streams.kafka.readers import committed_offsets
 from mnemolog.streams.kafka.topics import CHAIN_PROTOCOL, CHAINED_BEHIND, TOPICS, group_id, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +28,10 @@ class StageLag:
     lag: int
 
 
-async def stage_lags(bootstrap: str, *, prefix: str = "") -> list[StageLag]:
+async def stage_lags(address: KafkaAddress, *, prefix: str = "") -> list[StageLag]:
     """The lag of every stage in the order of a turn's way. Raises aiokafka's errors where no broker answers."""
     found = []
-    async with connected_consumer(bootstrap) as consumer, connected_admin(bootstrap) as admin:
+    async with connected_consumer(address) as consumer, connected_admin(address) as admin:
         chained = await chaining_workers(admin, prefix)
         for stage, unread in (await unread_offsets(admin, consumer, prefix)).items():
             members = await group_members(admin, group_id(stage, prefix))
@@ -96,8 +97,8 @@ class BacklogReader:
     The oldest unread record of a partition is fetched once, and again only when the stage has committed another offset.
     """
 
-    def __init__(self, bootstrap: str, *, prefix: str = "") -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, address: KafkaAddress, *, prefix: str = "") -> None:
+        self._address = address
         self._prefix = prefix
         self._times: dict[tuple[str, TopicPartition], tuple[int, datetime]] = {}
         self._connections = AsyncExitStack()
@@ -114,9 +115,9 @@ class BacklogReader:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 if self._clients is None:  # they are kept: connecting takes most of the time of a reading
                     connect = self._connections.enter_async_context
-                    admin = await connect(connected_admin(self._bootstrap))
+                    admin = await connect(connected_admin(self._address))
                     options = {"max_partition_fetch_bytes": FETCH_BYTES, "auto_offset_reset": "earliest"}
-                    self._clients = admin, await connect(connected_consumer(self._bootstrap, **options))
+                    self._clients = admin, await connect(connected_consumer(self._address, **options))
                 admin, consumer = self._clients
                 for stage, unread in (await unread_offsets(admin, consumer, self._prefix)).items():
                     waiting = {place: start for place, (start, end) in unread.items() if start < end}

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
+from aiokafka import TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import (  # type: ignore[import-untyped] # aiokafka ships no types
     GroupLoadInProgressError,
     KafkaError,
@@ -22,9 +22,10 @@ from mnemolog.projections.errors import LogGapError, LogUnreadableError
 from mnemolog.projections.rebuild.replay import LogOpener
 from mnemolog.projections.write.projector import LogRecord
 from mnemolog.streams.errors import LogTruncated
-from mnemolog.streams.kafka import connected_admin, connected_consumer, finish
+from mnemolog.streams.kafka import connected_admin, connected_consumer, finish, new_consumer
 from mnemolog.streams.kafka.record import KafkaRecord, Partition
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 
 TIMEOUT_SECONDS: Final = 60.0
 POLL_MILLISECONDS: Final = 1000
@@ -77,8 +78,8 @@ class KafkaLogReader:
     Every call waits up to `timeout` seconds without progress and then raises `LogUnreadableError`.
     """
 
-    def __init__(self, bootstrap: str, *, prefix: str = "", timeout: float = TIMEOUT_SECONDS) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, address: KafkaAddress, *, prefix: str = "", timeout: float = TIMEOUT_SECONDS) -> None:
+        self._address = address
         self._prefix = prefix
         self._topic = topic_name(MEMORY_EVENTS, prefix)
         self._timeout = timeout
@@ -87,20 +88,20 @@ class KafkaLogReader:
 
     @property
     def opener(self) -> LogOpener:
-        return partial(open_kafka_log, self._bootstrap, prefix=self._prefix)
+        return partial(open_kafka_log, self._address, prefix=self._prefix)
 
     async def partitions(self) -> list[int]:
         """The partitions of the log; they are asked for once, because their number never changes."""
 
         async def describe() -> list[int]:
-            async with connected_admin(self._bootstrap) as admin:
+            async with connected_admin(self._address) as admin:
                 (topic,) = await admin.describe_topics([self._topic])
             return sorted(one["partition"] for one in topic["partitions"])
 
         if not self._partitions:
             self._partitions = await self._retry_until_timeout(describe)
         if not self._partitions:
-            raise LogUnreadableError(f"topic {self._topic} does not exist at {self._bootstrap}: check both names")
+            raise LogUnreadableError(f"topic {self._topic} does not exist at {self._address}: check both names")
         return self._partitions
 
     async def end_offset(self, partition: int) -> int:
@@ -118,7 +119,7 @@ class KafkaLogReader:
         if start >= stop:
             return
         place = TopicPartition(self._topic, partition)
-        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap, auto_offset_reset="none")
+        consumer = new_consumer(self._address, auto_offset_reset="none")
         try:
             await self._retry_until_timeout(consumer.start)
             first: int = (await self._retry_until_timeout(lambda: consumer.beginning_offsets([place])))[place]
@@ -152,7 +153,7 @@ class KafkaLogReader:
         if attempt is None or (attempt.done() and (attempt.cancelled() or attempt.exception() is not None)):
 
             async def connect() -> Any:
-                consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap)
+                consumer = new_consumer(self._address)
                 try:
                     await self._retry_until_timeout(consumer.start)
                 except BaseException:
@@ -179,14 +180,14 @@ class KafkaLogReader:
 
     def _unreadable_error(self, what: str) -> LogUnreadableError:
         return LogUnreadableError(
-            f"{self._topic} at {self._bootstrap} cannot be read within {self._timeout:.0f} s ({what}): "
+            f"{self._topic} at {self._address} cannot be read within {self._timeout:.0f} s ({what}): "
             "check that Kafka runs and that the address is right, then start again"
         )
 
 
 @asynccontextmanager
-async def open_kafka_log(bootstrap: str, *, prefix: str = "") -> AsyncIterator[KafkaLogReader]:
-    reader = KafkaLogReader(bootstrap, prefix=prefix)
+async def open_kafka_log(address: KafkaAddress, *, prefix: str = "") -> AsyncIterator[KafkaLogReader]:
+    reader = KafkaLogReader(address, prefix=prefix)
     try:
         yield reader
     finally:
@@ -196,8 +197,8 @@ async def open_kafka_log(bootstrap: str, *, prefix: str = "") -> AsyncIterator[K
 class KafkaRereader:
     """Reads records by partition and offset. Connects when it is first asked; waits while Kafka is unavailable."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, address: KafkaAddress) -> None:
+        self._address = address
         self._delay = growing_delay(0.2, 5.0)
         self._connections = AsyncExitStack()
         self._consumers: dict[Partition, Any] = {}
@@ -213,7 +214,7 @@ class KafkaRereader:
             place = TopicPartition(*partition)
             if partition not in self._consumers:
                 options = {"auto_offset_reset": "earliest", "max_partition_fetch_bytes": REREAD_BYTES}
-                consumer = await self._connections.enter_async_context(connected_consumer(self._bootstrap, **options))
+                consumer = await self._connections.enter_async_context(connected_consumer(self._address, **options))
                 consumer.assign([place])
                 consumer.seek(place, 0)
                 self._consumers[partition] = consumer

@@ -14,6 +14,8 @@ from pydantic import SecretStr
 from mnemolog.schemas.provenance import Stage
 
 MIB: Final = 1024 * 1024
+SAFE_REPLICAS: Final = 3
+"""From so many copies on, losing any one broker loses no acknowledged record and stops no writes."""
 CHAIN_PROTOCOL: Final = "mnemolog-chain"
 """The protocol of the group of workers that chain their stages: the broker lets no others into it."""
 CHAINED_BEHIND: Final[tuple[Stage, ...]] = ("embed", "match", "resolve")
@@ -40,9 +42,12 @@ class Topic:
     max_message_bytes: int = MIB
     is_compacted: bool = False
 
-    @property
-    def config(self) -> Mapping[str, str]:
-        """The settings of the topic by their names in Kafka."""
+    def config(self, replicas: int = 1) -> Mapping[str, str]:
+        """The settings of the topic by their names in Kafka.
+
+        With three replicas a record is acknowledged when two have it: Kafka's own default is one, which a broker that
+        is lost at that moment takes with it. With two replicas, two of two would stop writes while one broker restarts.
+        """
         milliseconds = -1 if self.retention is None else self.retention // timedelta(milliseconds=1)
         return {
             "cleanup.policy": "compact,delete" if self.is_compacted else "delete",
@@ -51,6 +56,7 @@ class Topic:
             # By a publisher's clock that is slow, retention would delete its turns before they are read; by one that
             # is fast, the broker would refuse them.
             "message.timestamp.type": "LogAppendTime",
+            "min.insync.replicas": "2" if replicas >= SAFE_REPLICAS else "1",
             "retention.bytes": "-1",
             "retention.ms": str(milliseconds),
         }

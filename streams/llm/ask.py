@@ -64,6 +64,14 @@ _NOTHING: Final = re.compile(
 )
 """Words of a reply, or of a part of it, that say that there is nothing to say."""
 _MOST_OF_NOTHING: Final = 300  # characters
+_REFUSAL: Final = re.compile(
+    r"\b(?:can(?:no|['\u2019])t|can not|unable to|not able to|won['\u2019]t|will not|decline to)\s+(?:\w+ )?"
+    r"(?:help|assist|comply|answer|provide|discuss|engage|fulfil|process|respond|do (?:that|this|so)\b)"
+    r"|\bas an ai\b|\b(?:against|violates?) (?:my|our|the) (?:\w+ )?(?:guideline|polic)"
+    r"|\btut mir leid\b|\blo siento\b|\bje suis désolée?\b|\bdesculp[ae]\b",
+    re.IGNORECASE,
+)
+"""Words of a model that refuses; it is asked again, as for any reply without JSON."""
 _BULLET: Final = re.compile(
     r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(?:\W?text\W?:[ \t]*)?[\"'*]*(.{1,2000}?)[\"'*]*[ \t]*$", re.MULTILINE
 )
@@ -241,6 +249,8 @@ def fault_of(text: str, name: str) -> str:
         return "the answer is cut off at the token limit of the server: answer in fewer words"
     if not spoken(text).strip():
         return "the answer is empty"
+    if len(text) <= _MOST_OF_NOTHING and _REFUSAL.search(text):
+        return f'the model refuses to answer: one complete JSON object {{"{name}": ...}} is asked for'
     return f'the answer is not one complete JSON object {{"{name}": ...}}: answer with it and nothing else'
 
 

@@ -97,7 +97,7 @@ class CallFailure:
     about a greeting, so that no word of a user is in `detail`.
     """
 
-    kind: Literal["unavailable", "refused"]
+    kind: Literal["unavailable", "refused"] = "unavailable"
     code: str
     detail: str = ""
     retry_after: float | None = None
@@ -248,7 +248,10 @@ class CallRetrier:
             return
         self.outcomes = (succeeded, failed + 1)
         self._failures_in_a_row += 1
-        if self._failures_in_a_row >= FAILURES_TO_TELL:
+        # What a probe was answered may be quoted; a call that fails in the same way says no more.
+        if self._failures_in_a_row >= FAILURES_TO_TELL and (
+            outcome.is_of_probe or f"({outcome.code}" not in self._problems.get(self.name, "")
+        ):
             self._problems[self.name] = outcome.advice
         if self.paused:
             return

@@ -1,40 +1,45 @@
 """What the messages of a turn say, and whether a fact of a model's reply follows from it.
 
-A fact says nothing that nobody said: no other words, names, numbers, units or times. What its clause of the sentence
-denies, supposes or ended it keeps so, and it is about whom the sentence is about. Each check refuses at least nine
-harmful facts for an honest one (`tests/quality/reply_checks.py`).
+A fact says nothing that nobody said: no other words, names, numbers, units or times. It denies, supposes and ends what
+its clause does, and is about whom its clause is about. Each check refuses at least nine harmful facts for an honest one
+(`tests/quality/reply_checks.py`). A sentence is read once for all facts that rest on it.
 """
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from datetime import date, timedelta
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
-from mnemolog.streams.entities.names import has_tie, is_first_name, read_name, ties_in
+from mnemolog.streams.entities.names import is_first_name, read_name, ties_in
 from mnemolog.streams.llm.ports import ExtractionTask
-from mnemolog.streams.text.assertions import UNTIL, added_names, contrary, moved
-from mnemolog.streams.text.differences import copied_texts, is_user_word
+from mnemolog.streams.text.assertions import UNTIL, contrary, moved, strange_names
+from mnemolog.streams.text.differences import WORDS_FOR_USER, copied_texts, is_user_word
 from mnemolog.streams.text.readings import (
     Reading,
-    clauses_of,
     has_condition,
+    is_content,
     is_english,
+    is_number,
     is_supposed,
     main_script,
     read,
     start_of,
+    starts_of,
     stem_of,
     tells_time,
 )
-from mnemolog.streams.text.short_answers import ShortAnswer, asked_part, begins_sentence, sentences_of, short_answer
-from mnemolog.streams.text.times import MAX_CHARACTERS, find_times
+from mnemolog.streams.text.short_answers import asked_part, begins_sentence, sentences_of, short_answer
+from mnemolog.streams.text.times import MAX_CHARACTERS, find_times, possible_times
 from mnemolog.streams.text.tokens import (
+    CLAUSE_ENDS,
+    CONJUNCTIONS,
     DATES,
     NEGATIONS,
     OWN_SIGNS,
@@ -43,11 +48,13 @@ from mnemolog.streams.text.tokens import (
     SIZES,
     TENSES,
     TIE_SIGNS,
+    TOPIC,
     UNITS,
     WORDS,
     comparable_text,
     has_words,
     numbers_of,
+    whole_words,
     without_texts,
 )
 
@@ -71,9 +78,12 @@ def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str
     head = _SPOKEN_LINE.match(excerpt)
     for message in said_in:
         found = list(_SPOKEN_LINE.finditer(message.content)) if message.role == "user" else []
+        if not found:  # as a rule
+            names |= {message.name if message.role == "user" else None}
+            continue
         heads = [line[1] for line in found]
         lines = [line for line in found if line[1][0].isupper() or heads.count(line[1]) >= MIN_SCRIPT_LINES]
-        spoken = [(message.content, message.name if message.role == "user" else None)]
+        spoken: list[tuple[str, str | None]] = [(message.content, message.name)]
         if len(lines) >= MIN_SCRIPT_LINES or any(is_first_name(line[1].casefold()) for line in lines):
             ends = [line.start() for line in lines[1:]] + [len(message.content)]
             spoken = [(message.content[: lines[0].start()], message.name)]
@@ -116,9 +126,9 @@ _OWN_WORDS: Final = WORDS["first_person"] | WORDS["my"]
 _PASTS: Final = frozenset().union(*(past for past, _ in TENSES))
 _UNITS: Final = frozenset(UNITS.values())
 _MEASURES: Final = frozenset(map(stem_of, {*WORDS["habits"], *UNITS, *DATES}))
-_RESULTS: Final = frozenset(map(stem_of, WORDS["results"]))
-_OR: Final = re.compile(r"\b(?:or|oder|ou|as well as|sowie)\b|&")
+_ENDS: Final = CLAUSE_ENDS | CONJUNCTIONS | WORDS["alternatives"]
 _STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["third_person"]
+_SKIPPED: Final = WORDS["openings"] | {","}
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
 _QUESTION_MARKS: Final = frozenset("?\uff1f؟")
 CHECKED: Final = ("key", "value", "subject", "event_time", "valid_until", "certainty")
@@ -133,12 +143,49 @@ class FieldFault(NamedTuple):
     what: str
 
 
-class EvidenceMessage(NamedTuple):
-    """A message that facts may rest on, also as a comparable text, and the question that it answers, or ""."""
+@dataclass(frozen=True)
+class EvidenceMessage:
+    """A message that facts may rest on, and the question that it answers, or ""."""
 
     message: Message
-    comparable: str
     asked: str
+
+    @cached_property
+    def comparable(self) -> str:
+        return comparable_text(self.message.content)
+
+    @cached_property
+    def sentences(self) -> tuple[tuple[str, str], ...]:
+        """Its sentences, each also as a comparable text."""
+        return tuple((one, comparable_text(one)) for one in sentences_of(self.message.content))
+
+
+class Clause(NamedTuple):
+    """A clause of a sentence; `head` is the denial before a list that it may go on with ("I avoid" of "and milk").
+
+    `others` are the words for whom it is about, if that is not its speaker; `is_contrast`: "but" stands before it.
+    """
+
+    said: Reading
+    head: tuple[str, ...]
+    others: frozenset[str]
+    is_contrast: bool = False
+
+    def in_list(self, told: frozenset[str]) -> Reading:
+        """The clause with the denial before it, if it only goes on with a list for a text that tells this."""
+        if self.head and (len(self.said.tokens) == 1 or self.said.starts < told):
+            tokens = (*self.head, *self.said.tokens)
+            return Reading(" ".join(tokens), tokens)
+        return self.said
+
+
+class Told(NamedTuple):
+    """A text of a fact, what it tells but for names of speakers, in stems and their beginnings, and if of the user."""
+
+    own: Reading
+    words: frozenset[str]
+    starts: frozenset[str]
+    is_users: bool
 
 
 class Source:
@@ -146,195 +193,385 @@ class Source:
 
     def __init__(self, turn: "Evidence", said: EvidenceMessage, excerpt: str) -> None:
         self.turn, self.excerpt, self.message, self.answer = turn, excerpt, said.message, short_answer(excerpt)
-        sentences = (
-            one
-            for one in sentences_of(said.message.content)
-            if has_words(one, excerpt) or has_words(excerpt, one.strip(_MARKS))
-        )
-        self.sentence = " ".join(sentences) or said.message.content
+        words = comparable_text(excerpt)
+        found = [
+            (one, plain)
+            for one, plain in said.sentences
+            if _is_within(words, plain) or _is_within(plain.strip(_MARKS), words)
+        ]
+        self.sentence = " ".join(one for one, _ in found) or said.message.content
         is_answer = self.answer and not PATTERNS["acknowledged"].match(excerpt)
         self.asked = said.asked if is_answer or not _QUESTION_MARKS.isdisjoint(said.asked) else ""
-        self.said = (*turn.texts, self.asked)
-        self.known = (*self.said, *turn.speakers, *turn.names)
-        self.near = read(f"{self.sentence}\n{self.asked}")
+        self.reading, self.question = read(self.sentence.replace(" & ", ", ")), read(self.asked)
+        self.near = read(f"{self.sentence}\n{self.asked}") if self.asked else self.reading
 
     @cached_property
-    def _details(self) -> frozenset[str]:
-        """The numbers, dates and units of all that is known; text, key and value of a fact are compared with them."""
-        return frozenset().union(*(read(one).details for one in self.known))
+    def clauses(self) -> tuple[Clause, ...]:
+        return tuple(_clauses(self.reading, self.turn.speaker_tokens))
+
+    def _days_in(self, text: str) -> tuple[tuple[date, date], ...]:
+        """The days that a text names, in both directions of time."""
+        return tuple((when.first, when.last) for when in possible_times(text[:MAX_CHARACTERS], self.turn.at))
 
     @cached_property
-    def _digits(self) -> str:
-        return re.sub(r"\D", "", " ".join(self.said))
+    def _days(self) -> tuple[tuple[date, date], ...]:
+        return self._days_in(self.sentence) + (self._days_in(self.asked) if self.asked else ())
 
-    def faults(self, text: str, **fields: Any) -> Iterator[FieldFault]:
-        """What is wrong with a fact; `fields` are those of the reply that are judged beside its text."""
-        subject = fields.get("subject") or ""
-        # Of a line of a transcript a name with digits in it states no number.
-        lines = (f"{' '.join(name.split())}: " for name in self.turn.speakers)
-        own = next((text.removeprefix(line) for line in lines if text.startswith(line)), text)
-        is_as_said = comparable_text(_NOTED_DATE.sub("", own)) == comparable_text(self.sentence)
-        found = [("name", f"it says {name}, which no message says") for name in added_names(subject, self.known)]
-        found += [*(() if is_as_said else self._unsaid(own)), *self._of_another(own, subject)]
-        turned = self._turned(own, fields.get("certainty"), is_as_said=is_as_said)
-        found += answer_faults(self.answer, own, self) if self.answer else turned
-        yield from (FieldFault("text", check, what) for check, what in found)
-        for field in ("key", "value"):
-            named = (fields.get(field) or "").replace("_", " ")
-            names = added_names(named, self.known) if field == "value" else ()
-            unsaid = [*names, *self._unsaid_numbers(named), *self._other_units(named)]
-            yield from (FieldFault(field, "value", f"nobody said {one}") for one in unsaid[:1])
-        for field in ("event_time", "valid_until"):
-            moment = fields.get(field)
-            if moment is None:
-                continue
-            day = moment.astimezone(self.turn.at.tzinfo)
-            last_moment = day - _MOMENT if field == "valid_until" else day  # until Friday: 00:00 of Saturday
-            if not self._has_time(last_moment.date(), day.date()):
-                yield FieldFault(field, "time", "nobody named this time")
+    def faults(
+        self,
+        text: str,
+        *,
+        subject: str | None = None,
+        certainty: str | None = None,
+        event_time: datetime | None = None,
+        valid_until: datetime | None = None,
+        **slot: str | None,
+    ) -> Iterator[FieldFault]:
+        """What is wrong with a fact, as far as its text and these fields of the reply go; `slot` is a key and a value.
 
-    def _of_another(self, text: str, subject: str) -> Iterator[tuple[str, str]]:
-        """Whether what is said of the user is said by or of somebody else."""
+        A text in the very words of its sentence says nothing contrary; it may only ask or suppose.
+        """
+        said = next((text.removeprefix(line) for line in self.turn.lines if text.startswith(line)), text)
+        told = self._told(said, subject or "")
+        is_as_said = comparable_text(_NOTED_DATE.sub("", said)) == comparable_text(self.sentence)
+        checks = [self._unsaid_names("subject", read(subject or "")), self._quoted(told, subject or "")]
+        checks += [] if is_as_said else [self._unsaid(told.own)]
+        if self.answer:
+            checks.append(self._misread_answer(told.own))
+        elif not self.is_wish:
+            checks.append(self._turned(told, certainty, is_as_said=is_as_said))
+        yield from (FieldFault("text", check, what) for found in checks for check, what in found)
+        for field, words in slot.items():
+            named = read((words or "").replace("_", " "))
+            names = self._unsaid_names("value", named) if field == "value" else ()
+            others = (f"it says {one}" for one in (*self._unsaid_numbers(named), *self._other_units(named)))
+            yield from (FieldFault(field, "value", what) for what in (*(what for _, what in names), *others)[:1])
+        for field, moment in (("event_time", event_time), ("valid_until", valid_until)):
+            if moment is not None:
+                day = moment.astimezone(self.turn.at.tzinfo)
+                last_moment = day - _MOMENT if field == "valid_until" else day  # until Friday: 00:00 of Saturday
+                if not self._has_time(last_moment.date(), day.date()):
+                    yield FieldFault(field, "time", "nobody named this time")
+
+    def _told(self, text: str, subject: str) -> Told:
+        own, turn = read(text), self.turn
+        words = frozenset(own.stems) - _MEASURES if own.is_spaced else own.signs
+        words = frozenset(one for one in words - turn.speaker_words if not one.startswith(turn.speaker_starts))
+        if own.is_spaced:
+            named = next((at for at, word in enumerate(own.lower) if word not in turn.speaker_tokens), len(own.lower))
+            begins = not turn.speaker_names.isdisjoint(own.lower[:named]) and own.lower[named : named + 1] != ("s",)
+            is_subject = is_user_word(subject) or normalise(subject) in turn.speaker_keys
+            is_users = begins or (is_subject and turn.speaker_tokens.isdisjoint(own.lower))
+        else:
+            rests = (text.removeprefix(one).strip() for one in turn.speakers if text.startswith(one))
+            is_users = next(rests, "的")[:1] not in ("の", "的")
+        return Told(own, words, starts_of(words), is_users)
+
+    def _unsaid_names(self, check: str, own: Reading) -> Iterator[tuple[str, str]]:
+        if own.names or not own.is_spaced:
+            known = self.turn.known.lower_set.union(self.question.lower)
+            for name in strange_names(own, known, self.turn.signs.union(self.asked), is_first_name):
+                yield check, f"it says {name}, which no message says"
+
+    def _quoted(self, told: Told, subject: str) -> Iterator[tuple[str, str]]:
+        """Whether what is said of the user is said by somebody else."""
         is_named = bool(subject) and not is_user_word(subject)
-        if is_named and normalise(subject) not in map(normalise, self.turn.speakers):
+        if is_named and normalise(subject) not in self.turn.speaker_keys:
             return
         speaker = other_speaker(self.turn.task.turn, [self.message], self.excerpt)
         is_of_another = speaker is not None and is_named and normalise(subject) != normalise(speaker)
-        if is_of_another or is_quotation(self.message.content, self.excerpt, text, self.turn.speakers):
+        if is_of_another or is_quotation(self.message.content, self.excerpt, told.own, self.turn):
             yield "quoted", "its excerpt is what somebody else said"
-        other = other_person(self.sentence, self.turn.speakers) if not self.answer else ""
-        is_in_text = not read(other).words.isdisjoint(read(text).words)
-        if other and not is_in_text and not any(has_tie(text, tie) for tie, _ in ties_in(self.sentence)):
-            yield "subject", f"its excerpt is about somebody else ({other})"
 
-    def _unsaid(self, text: str) -> Iterator[tuple[str, str]]:
+    def _unsaid(self, own: Reading) -> Iterator[tuple[str, str]]:
         """Words, names, amounts, habits and causes of a text that nobody said."""
-        own, source = read(text), f"{self.excerpt} {self.asked}"
-        names = self.turn.speaker_words
-        bare = " ".join(token for token in own.tokens if stem_of(token) not in names)
-        scripts, languages = (main_script(bare), main_script(source)), (is_english(text), is_english(source))
+        turn, source = self.turn, f"{self.excerpt} {self.asked}"
+        bare = " ".join(token for token in own.tokens if stem_of(token) not in turn.speaker_words)
+        scripts, languages = (main_script(bare), main_script(source)), (is_english(own.text), is_english(source))
         if (all(scripts) and scripts[0] != scripts[1]) or (None not in languages and languages[0] != languages[1]):
             yield "translation", "it is in another language than its excerpt"
             return
-        known = (*self.said, *self.turn.names)
-        words = frozenset().union(*(read(one).words for one in known))
-        stated = frozenset().union(*(read(one).words for one in (self.sentence, self.asked, *self.turn.stated)))
-        others = frozenset().union(*(read(one).words for one in self.turn.unstated))
-        told = own.words - names
-        if told.isdisjoint(stated) and not (self.answer or told.isdisjoint(others)):
+        told = own.words - turn.speaker_words
+        is_strange = not self.answer and told.isdisjoint(self.near.words)
+        if is_strange and not told & turn.words_of(asked=False) and told & turn.words_of(asked=True):
             yield "words", "only a question or the assistant says this"
-        causes = PATTERNS["cause"].split(" ".join(own.tokens).casefold())[1:]
-        habits = WORDS["habits"].intersection(map(str.casefold, own.tokens))
-        is_once = not self.near.is_negative and WORDS["habits"].isdisjoint(map(str.casefold, self.near.tokens))
-        is_event = habits and is_once and find_times(self.sentence[:MAX_CHARACTERS], self.turn.at, -1)
+        yield from self._unsaid_names("name", own)
+        causes = PATTERNS["cause"].split(" ".join(own.lower))[1:]
+        words = turn.known.words | turn.known.signs | self.question.words
+        habits = WORDS["habits"].intersection(own.lower)
+        is_once = habits and not self.near.is_negative and WORDS["habits"].isdisjoint(self.near.lower)
         for check, found in (
-            ("name", added_names(text, self.known)),
-            ("number", self._unsaid_numbers(text)),
-            ("unit", self._other_units(text)),
-            ("moved", moved(self.said, text)),
-            ("habit", habits if is_event else ()),
+            ("number", self._unsaid_numbers(own)),
+            ("unit", self._other_units(own)),
+            ("moved", moved((turn.texts, self.question), own)),
+            ("habit", habits if is_once and self._days else ()),
             ("cause", (one for one in causes if words.isdisjoint(map(start_of, read(one).stems[:_CAUSE_WORDS])))),
         ):
             yield from ((check, f"it says {one}, which no message says") for one in found)
 
-    def _unsaid_numbers(self, text: str) -> Iterator[str]:
-        """The numbers and dates that nobody said: the things of a list may be counted, years reckoned."""
-        times = find_times(text[:MAX_CHARACTERS], self.turn.at)
-        rest = text
-        for when in reversed(times):
-            rest = f"{rest[: when.span[0]]} {rest[when.span[1] :]}"
-            if not self._has_time(when.first, when.last):
-                yield f"{when.first:%Y-%m-%d}"
-        counts = [one for one in self.near.details if one[0].isdigit()]
-        largest = _LARGEST_COUNT if is_english(self.sentence) is None else len([*clauses_of(self.sentence)])
-        converted = {number for _, number in self._converted(text)}
-        named = {DATES.get(token.casefold(), "") for token in read(rest).tokens if token[0].isupper()}
-        for number in sorted((read(rest).claimed | named) - self._details):
+    def _unsaid_numbers(self, own: Reading) -> Iterator[str]:
+        """The numbers and dates that nobody said: the things of a list may be counted, years and clocks reckoned."""
+        times, rest = find_times(own.text[:MAX_CHARACTERS], self.turn.at), own
+        if times:
+            words = own.text
+            for when in reversed(times):
+                words = f"{words[: when.span[0]]} {words[when.span[1] :]}"
+            rest = read(words)
+        yield from (f"{when.first:%Y-%m-%d}" for when in times if not self._has_time(when.first, when.last))
+        named = {DATES.get(token.casefold(), "") for token in rest.tokens if token[0].isupper()} - {""}
+        strange = rest.claimed | named
+        strange = strange and strange - self.turn.known.details - self.question.details
+        counts = [one for one in self.near.details if one[0].isdigit()] if strange else []
+        largest = _LARGEST_COUNT if is_english(self.sentence) is None else len(self.reading.clauses)
+        for number in sorted(strange):
             if number.startswith(("month ", "weekday ")):
-                days = (when for way in (-1, 1) for when in find_times(text[:MAX_CHARACTERS], self.turn.at, way))
-                if not any(self._has_time(when.first, when.last) for when in days):
-                    yield number
-            if not number.lstrip("-")[:1].isdigit():
-                continue
-            is_counted = number == "1" or (not counts and number.isdigit() and int(number) <= largest)
-            is_reckoned = any(self._is_since(*pair) for one in counts for pair in ((number, one), (one, number)))
-            is_written_otherwise = len(number) >= _LONG and number in self._digits  # "5550100" for "555-0100"
-            is_clock = ":" in number and bool(counts)
-            if not (is_counted or is_reckoned or is_written_otherwise or is_clock or number in converted):
+                is_said = any(self._has_time(*days) for days in self._days_in(own.text))
+            else:
+                is_said = (
+                    not number.lstrip("-")[:1].isdigit()
+                    or number == "1"
+                    or (not counts and number.isdigit() and int(number) <= largest)
+                    or any(_is_since(self.turn.at, *pair) for one in counts for pair in ((number, one), (one, number)))
+                    or (len(number) >= _LONG and number in self.turn.digits)  # "5550100" for "555-0100"
+                    or (":" in number and bool(counts))
+                    or any(number == converted for _, converted in self._converted(own))
+                )
+            if not is_said:
                 yield number
 
-    def _is_since(self, year: str, count: str) -> bool:
-        """Whether a year is so many years before or after the turn."""
-        is_year = _YEAR.fullmatch(year) is not None and count.isdigit()
-        return is_year and abs(abs(self.turn.at.year - int(year)) - int(count)) <= 1
-
-    def _other_units(self, text: str) -> Iterator[str]:
+    def _other_units(self, own: Reading) -> Iterator[str]:
         """The units that nobody said where one that was said is lost: "kilometres" of "20 minutes"."""
-        near, own = self.near.claimed & _UNITS, read(text).claimed & _UNITS
-        if near - own and not any(self._converted(text)):
-            yield from sorted(own.difference(*(read(one).claimed for one in self.said)))
+        near, units = self.near.claimed & _UNITS, own.claimed & _UNITS
+        if near - units and not any(self._converted(own)):
+            yield from sorted(units - self.turn.texts.claimed - self.question.claimed)
 
-    def _converted(self, text: str) -> Iterator[tuple[str, str]]:
+    def _converted(self, own: Reading) -> Iterator[tuple[str, str]]:
         """The amounts of a text that were said in another unit of their kind: "8 km" of "five miles"."""
-        for kind, size, number in _amounts(text):
-            for other, said, words in _amounts(f"{self.sentence}\n{self.asked}"):
+        for kind, size, number in _amounts(own):
+            for other, said, words in _amounts(self.near):
                 if kind == other and words != number and abs(size - said) <= _CLOSE * said:
                     yield words, number
 
     def _has_time(self, first: date, last: date) -> bool:
         """Whether these days have that of the turn, or one of the sentence, or a time is told that cannot be read."""
-        near = (self.sentence[:MAX_CHARACTERS], self.asked[:MAX_CHARACTERS])
-        found = [when for one in near for way in (-1, 1) for when in find_times(one, self.turn.at, way)]
-        is_near = any(when.first <= last and first <= when.last for when in found)
-        return first <= self.turn.at.date() <= last or is_near or (not found and any(map(tells_time, self.said)))
+        if self._days and not first <= self.turn.at.date() <= last:
+            return any(begin <= last and first <= end for begin, end in self._days)
+        return first <= self.turn.at.date() <= last or tells_time(self.turn.texts) or tells_time(self.question)
 
-    def _turned(self, text: str, certainty: str | None, *, is_as_said: bool) -> Iterator[tuple[str, str]]:
-        """What turns the sense of the clauses with most words of a text: these deny it, ended it, or suppose it.
-
-        A text in the very words of its sentence says nothing contrary; it may only ask or suppose.
-        """
-        if PATTERNS["wish"].search(self.sentence.casefold()) and read(self.sentence).denies:
-            return  # "I wish I did not work on Sundays"
-        own, names = read(text), self.turn.speaker_words
-        told = frozenset(own.stems if own.is_spaced else own.signs) - _MEASURES
-        told = frozenset(one for one in told if not any(one.startswith(name) for name in names if len(name) > 1))
-        said = [*_clauses(self.sentence, told)]
-        asked = () if read(self.sentence).is_negative else clauses_of(self.asked)
-        shared = [(len(_starts(one.words - names) & _starts(told)), one) for one in (*said, *asked)]
+    def _turned(self, told: Told, certainty: str | None, *, is_as_said: bool) -> Iterator[tuple[str, str]]:
+        """What turns the sense of the clauses with most words of a text: of somebody else, denied, over or supposed."""
+        own, said = told.own, [one.in_list(told.starts) for one in self.clauses]
+        asked = () if self.reading.is_negative else self.question.clauses
+        shared = [(len(one.starts & told.starts), one) for one in (*said, *asked)]
         most = max((words for words, _ in shared), default=0)
         nearest = [one for words, one in shared if words == most]
-        opposed = [one for words, one in shared if (words or not most) and _is_opposed(one, own, told)]
-        is_said = any(one not in opposed and _starts(told) <= _starts(one.words) for _, one in shared)
-        if is_as_said:
-            pass
-        elif (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
-            yield "polarity", "it says the contrary of its excerpt"
-        elif not (own.is_negative or is_past(own)):
-            lefts = (
-                [] if "from" in own.tokens else PATTERNS["left_behind"].finditer(" ".join(read(self.sentence).tokens))
-            )
-            left = frozenset().union(
-                *(read(one[one.lastindex or 0]).words - read(one.string[one.end() :]).words for one in lefts)
-            )
-            if not told.isdisjoint(left) or (most and all(_is_over(one, told) for one in nearest)):
-                yield "over", "it says of today what is over"
-        if not is_as_said and _is_swapped(said, text):
-            yield "swapped", "it says of one what its excerpt says of another"
-        stated = PATTERNS["asking"].sub(" ", " ".join(read(self.sentence).tokens))
-        if _QUESTION.search(self.sentence) and not _speaks_of_user(stated):
+        if not is_as_said:
+            yield from self._of_another(told)
+            is_negative = self._left or own.is_negative or any(one.is_negative for _, one in shared)
+            if is_negative and not self._is_elliptic(own):
+                yield from self._opposed(told, shared, nearest, most)
+        if self.is_question:
             yield "question", "its excerpt only asks"
         # Own words: whoever asks may suppose what they like.
-        near = next((one for one in nearest if one in said), None if most else own)
-        is_stated = certainty not in ("weak", "speculation") and not has_condition(text)
-        new = {*own.stems} - {*self.near.stems}
-        is_attempt = near and PATTERNS["attempt"].search(" ".join(near.tokens)) and not new.isdisjoint(_RESULTS)
-        if is_stated and near is not None and (is_attempt or is_supposed(near, self.sentence)):
-            yield "hypothetical", "it states as a fact what was only supposed"
+        near = next((one for one in nearest if one not in asked), None if most else own)
+        if near is not None and certainty not in ("weak", "speculation"):
+            attempt = PATTERNS["attempt"].search(" ".join(near.lower))
+            is_attempt = attempt is not None and not any(word.startswith(attempt[0][:_LONG]) for word in own.lower)
+            if (is_attempt or is_supposed(near, self.reading)) and not has_condition(own.text):
+                yield "hypothetical", "it states as a fact what was only supposed"
+
+    @cached_property
+    def is_wish(self) -> bool:
+        """Whether a sentence tells by a wish what is so: "I wish I did not work on Sundays"."""
+        return self.reading.denies and PATTERNS["wish"].search(" ".join(self.reading.lower)) is not None
+
+    @cached_property
+    def is_question(self) -> bool:
+        """Whether a sentence asks, and tells nothing of its speaker beside: "Should I get a cat?"."""
+        if _QUESTION.search(self.sentence) is None:
+            return False
+        return not _speaks_of_user(read(PATTERNS["asking"].sub(" ", " ".join(self.reading.lower))))
+
+    @cached_property
+    def _left(self) -> frozenset[str]:
+        """What was left for something else: "Lima" of "I moved from Lima to Quito"."""
+        words = " ".join(self.reading.lower)
+        lefts = PATTERNS["left_behind"].finditer(words)
+        left = (read(one[one.lastindex or 0]).starts - read(words[one.end() :]).starts for one in lefts)
+        return frozenset().union(*left)
+
+    def _opposed(
+        self, told: Told, shared: Sequence[tuple[int, Reading]], nearest: Sequence[Reading], most: int
+    ) -> Iterator[tuple[str, str]]:
+        own = told.own
+        opposed = [one for words, one in shared if (words or not most) and _is_opposed(one, told)]
+        is_said = any(one not in opposed and told.starts <= one.starts for _, one in shared)
+        if (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
+            yield "polarity", "it says the contrary of its excerpt"
+        elif not (own.is_negative or is_past(own)):
+            is_left = not told.starts.isdisjoint(self._left) and "from" not in own.lower
+            if is_left or (most and all(_is_over(one, told) for one in nearest)):
+                yield "over", "it says of today what is over"
+
+    def _of_another(self, told: Told) -> Iterator[tuple[str, str]]:
+        """Whether a text says of one what its clauses say of another, or turns around who does what to whom."""
+        own, strange = told.own, told.starts - self.near.starts
+        theirs = told.starts - starts_of(word for one in self.clauses for word in one.others)
+        shared = [(len(one.said.starts & theirs), one) for one in self.clauses]
+        most = max((words for words, _ in shared), default=0)
+        nearest = [one for words, one in shared if words == most]
+        others = frozenset().union(*(one.others for one in nearest))
+        if not strange and any(self._is_turned_around(one.said, own) for one in nearest):
+            yield "swapped", "it turns around who does what to whom"
+        elif not all(one.others for one in nearest) or any(_mentions(own, one.others) for one in nearest):
+            return
+        elif told.is_users:
+            if len(strange) <= len(others & WORDS["other_ties"]) and not self._is_elliptic(own):
+                yield "subject", f"its excerpt is about somebody else ({', '.join(sorted(others))})"
+        elif others.isdisjoint(WORDS["third_person"]) and any(
+            _mentions(own, one.others) for _, one in shared if one not in nearest
+        ):
+            yield "swapped", "it says of one what its excerpt says of another"
+
+    def _is_elliptic(self, own: Reading) -> bool:
+        """Whether a clause without words of its own says as much of the speaker: "and so do I", "but I did"."""
+        for before, after in pairwise(self.clauses):
+            if not after.said.starts and _is_own(after.said):
+                return own.is_negative == (before.said.is_negative != (after.is_contrast or after.said.denies))
+        return False
+
+    def _is_turned_around(self, clause: Reading, own: Reading) -> bool:
+        """Whether user and somebody else stand in another order in a text than in its clause ("Nina lent me ...")."""
+        people = clause.names - self.turn.speaker_names
+        people |= {word for before, word in pairwise(clause.lower) if before in WORDS["my"] and is_content(word)}
+        said, told = _place(clause.lower, WORDS["first_person"]), _place(own.lower, self.turn.speaker_names)
+        for name in people if min(said, told) >= 0 else ():
+            said_of, told_of = _place(clause.lower, {name}), _place(own.lower, {name})
+            if min(said_of, told_of) >= 0 and (said < said_of) != (told < told_of):
+                places = (clause, said_of), (clause, max(said, said_of)), (own, max(told, told_of))
+                before = {word for text, place in places for word in text.lower[max(0, place - 2) : place]}
+                return before.isdisjoint(WORDS["prepositions"])
+        return False
+
+    def _misread_answer(self, own: Reading) -> Iterator[tuple[str, str]]:
+        """What is wrong with a fact whose excerpt is a bare answer."""
+        kind, asked = self.answer, self.question
+        told = own.words - self.turn.speaker_words
+        is_comparable = bool(asked.words) and main_script(own.text) == main_script(self.asked)
+        if kind == "open":
+            yield "answer", "it rests on words that neither confirm nor deny"
+        elif not self.asked:
+            yield "answer", "it rests on a bare answer, and nothing was asked just before"
+        elif is_comparable and told.isdisjoint(asked.words):
+            yield "answer", "it says something else than what was asked just before"
+        elif not asked.is_negative and (own.denies if kind == "yes" else not own.is_negative):
+            yield "answer", "it denies what the answer affirms, or affirms what that denies"
 
 
-def _amounts(text: str) -> Iterator[tuple[int, float, str]]:
+def _is_since(at: datetime, year: str, count: str) -> bool:
+    """Whether a year is so many years before or after a time."""
+    return bool(_YEAR.fullmatch(year)) and count.isdigit() and abs(abs(at.year - int(year)) - int(count)) <= 1
+
+
+def _place(words: Sequence[str], wanted: Collection[str]) -> int:
+    """Where a word stands that is not in the genitive ("Rita's"); -1 for nowhere."""
+    places = (at for at, word in enumerate(words) if word in wanted and words[at + 1 : at + 2] != ("s",))
+    return next(places, -1)
+
+
+def _is_within(words: str, text: str) -> bool:
+    """Whether a comparable text has words that are comparable too."""
+    return bool(words) and next(whole_words(words, text), None) is not None
+
+
+def _clauses(sentence: Reading, speakers: Collection[str]) -> Iterator[Clause]:
+    """The clauses of a sentence; an adversative ends the list that a denial begins ("no meat, only fish")."""
+    if not sentence.is_spaced:
+        yield from (Clause(one, (), _others_by_signs(one.text)) for one in sentence.clauses)
+        return
+    head: tuple[str, ...] = ()
+    listed: frozenset[str] = frozenset()
+    is_own = is_behind = False
+    part: list[str] = []
+    for token, word in zip((*sentence.tokens, "."), (*sentence.lower, "."), strict=True):
+        is_contrast = word in WORDS["contrast"]
+        is_my = not part and word in WORDS["my"]  # "ma" is "my" and "but"
+        if is_my or not (is_contrast or word in _ENDS):
+            part.append(token)
+            continue
+        if part:
+            said = Reading(" ".join(part), tuple(part))
+            is_statement = not _STATING.isdisjoint(said.lower)
+            others = _others(said, speakers)
+            is_name_alone = bool(others) and said.starts <= starts_of(others)  # "Ana, Tom and Leo live ..."
+            is_own = _is_own(said) or (is_own and is_name_alone)
+            others = frozenset() if is_own else others | listed
+            yield Clause(said, () if is_statement or said.denials else head, others, is_behind)
+            listed = others if is_name_alone else frozenset()
+            if said.denials:
+                denying = {one.word for one in said.denials}
+                last = max((at for at, one in enumerate(said.lower, 1) if one in denying), default=0)
+                head = said.tokens[:last]
+            elif is_statement:
+                head = ()
+        is_behind = is_contrast or (is_behind and not part)
+        part, head = [], () if is_contrast else head
+
+
+def _is_own(clause: Reading) -> bool:
+    """Whether a clause speaks of its speaker, and not only to: "Eva told me she is vegan"."""
+    return not WORDS["first_person"].isdisjoint(clause.lower) and not WORDS["first_person"].isdisjoint(
+        PATTERNS["told_me"].sub(" ", " ".join(clause.lower)).split()
+    )
+
+
+def _others(clause: Reading, speakers: Collection[str]) -> frozenset[str]:
+    """The words for whom a clause begins with, that does not speak of "me": "sister" of "My sister is vegan", "Tom"."""
+    lower = clause.lower
+    at = next((at for at, word in enumerate(lower) if word not in _SKIPPED), len(lower))
+    first = lower[at : at + 1]
+    is_person = bool(first) and first[0] not in speakers and clause.tokens[at][0].isupper() and is_first_name(first[0])
+    is_owner = int(is_person and lower[at + 1 : at + 2] == ("s",))
+    if is_person and not is_owner:
+        return frozenset(first)
+    if is_owner or not (WORDS["my"] | WORDS["articles"]).isdisjoint(first):
+        behind = range(at + 1 + is_owner, len(lower))
+        place = next((one for one in behind if is_content(lower[one]) and not is_number(lower[one])), None)
+        if place is None or (lower[place] in WORDS["attributes"] and first[0] in WORDS["my"]):
+            return frozenset()
+        return frozenset({lower[place]})
+    if not WORDS["other_ties"].isdisjoint(first):
+        return frozenset(first)
+    if (generic := WORDS["people"].intersection(lower)) and (generic != {"he"} or is_english(clause.text) is not False):
+        return generic  # Spanish "he" is "have"
+    is_plural = at == 0 and clause.tokens[0].istitle() and lower[0].endswith("s") and is_content(lower[0])
+    return frozenset(first) if is_plural and is_english(clause.text) else frozenset()
+
+
+def _others_by_signs(clause: str) -> frozenset[str]:
+    """As `_others`, for Chinese and Japanese: a tie to the speaker, or a topic that is no time."""
+    if OWN_SIGNS.search(TIE_SIGNS.sub(" ", clause)):
+        return frozenset()
+    found = TIE_SIGNS.search(clause) or TOPIC.match(clause)
+    return frozenset({found[1]}) if found else frozenset()
+
+
+def _mentions(own: Reading, others: Collection[str]) -> bool:
+    """Whether a text has one of some words, in a form of it; of signs one."""
+    if not own.is_spaced:
+        return any(not own.signs.isdisjoint(word) for word in others)
+    starts = {start_of(word) for word in own.lower}
+    return any(start_of(word) in starts for word in others)
+
+
+def _speaks_of_user(text: Reading) -> bool:
+    """Whether a text has a word of the first person."""
+    return not _OWN_WORDS.isdisjoint(text.lower) or OWN_SIGNS.search(text.text) is not None
+
+
+def _amounts(text: Reading) -> Iterator[tuple[int, float, str]]:
     """The amounts of a text: the kind of their unit, their size in one unit of it, and their number."""
-    tokens = [token.casefold() for token in read(text).tokens if token.casefold() not in WORDS["articles"]]
+    tokens = [word for word in text.lower if word not in WORDS["articles"]]
     for number, word in pairwise(tokens):
         for kind, sizes in enumerate(SIZES):
             if (size := sizes.get(UNITS.get(word, word))) and (said := next(numbers_of([number]), "")):
@@ -342,59 +579,27 @@ def _amounts(text: str) -> Iterator[tuple[int, float, str]]:
                 yield kind, count * float(size), said
 
 
-def _clauses(sentence: str, told: frozenset[str]) -> Iterator[Reading]:
-    """The clauses of a sentence; what only goes on with a list is denied with it: "milk" of "I avoid nuts and milk"."""
-    for part in PATTERNS["contrast"].split(sentence):
-        head: tuple[str, ...] = ()
-        for clause in clauses_of(_OR.sub(",", part)):
-            words, tokens = _starts(clause.words), [token.casefold() for token in clause.tokens]
-            goes_on = (words < _starts(told) or len(tokens) == 1) and _STATING.isdisjoint(tokens)
-            if clause.denials:
-                denying = {one.word for one in clause.denials}
-                head = clause.tokens[: max((at + 1 for at, one in enumerate(tokens) if one in denying), default=0)]
-            elif not _STATING.isdisjoint(tokens):
-                head = ()
-            yield read(" ".join((*head, *clause.tokens))) if head and goes_on and not clause.denials else clause
-
-
-def _is_opposed(clause: Reading, own: Reading, told: frozenset[str]) -> bool:
+def _is_opposed(clause: Reading, told: Told) -> bool:
     """Whether a clause denies a text; or affirms what that denies, and says little else of it.
 
     Of "My cat ran away" it may be said that there is no cat, of "Cats make me sneeze" that they are avoided.
     """
+    own = told.own
     if not contrary(clause, own):
         return False
     if not own.is_negative or (clause.is_negative and clause.denies != own.denies):
         return True
-    others = _starts(frozenset(clause.stems) - _MEASURES if clause.is_spaced else clause.signs) - _starts(told)
+    others = (starts_of(set(clause.stems) - _MEASURES) if clause.is_spaced else clause.signs) - told.starts
     return not clause.is_negative and len(others) <= (0 if own.ending else 1)
 
 
-def _is_swapped(clauses: Sequence[Reading], text: str) -> bool:
-    """Whether a text says of one person of a sentence what a clause of another says: "Tom is ill, Leo is well"."""
-    ties = {tie for one in clauses for tie, _ in ties_in(" ".join(one.tokens))}
-    people = []
-    for one in clauses:
-        names = {token for token in one.tokens if token[0].isupper() and is_first_name(token.casefold())}
-        people.append(names | {tie for tie, _ in ties_in(" ".join(one.tokens))})
-    told = {who for some in people for who in some if (has_tie(text, who) if who in ties else has_words(text, who))}
-    own = [one.words for one, who in zip(clauses, people, strict=True) if who & told]
-    other = [one.words for one, who in zip(clauses, people, strict=True) if who and not who & told]
-    known, words = frozenset().union(*own), read(text).words
-    return any(one - words for one in own) and any(words & one - known for one in other)
-
-
-def _starts(words: Collection[str]) -> set[str]:
-    """Beginnings of words, which their forms have in common: "fumo", "fuma"; a syllable of Korean."""
-    return {word[: 3 if word < "가" else 1] for word in words}
-
-
-def _denies(clause: Reading, told: frozenset[str]) -> bool:
+def _denies(clause: Reading, told: Told) -> bool:
     """Whether a clause has all words of a text, in some form, and denies one of them and none twice."""
-    words = frozenset(clause.stems) if clause.is_spaced else clause.signs
-    shared = _starts(told) & _starts(words)
-    added, left = ([word for word in some if _starts({word}).isdisjoint(shared)] for some in (told, words))
-    if not told or len(added) > 1 or not UNTIL.isdisjoint(clause.tokens):
+    shared = told.starts & clause.starts
+    added, left = (
+        [word for word in some if starts_of([word]).isdisjoint(shared)] for some in (told.words, clause.content)
+    )
+    if not told.words or len(added) > 1 or not UNTIL.isdisjoint(clause.lower):
         return False
     # A verb may have only one letter in common: "tengo", "tiene"; "أحب", "تحب".
     verbs = [word for word in left for one in added if word[0] == one[0] or word[-2:] == one[-2:]]
@@ -402,58 +607,40 @@ def _denies(clause: Reading, told: frozenset[str]) -> bool:
         return False
     negations = [one for one in clause.denials if not clause.is_spaced or one.word in NEGATIONS]
     reached = Counter(
-        word for one in negations for word in one.reached if word in verbs or not _starts({word}).isdisjoint(shared)
+        word for one in negations for word in one.reached if word in verbs or not starts_of([word]).isdisjoint(shared)
     )
     return bool(reached) and all(times % 2 for times in reached.values())
 
 
-def _is_over(clause: Reading, told: frozenset[str]) -> bool:
+def _is_over(clause: Reading, told: Told) -> bool:
     """Whether a clause says that something with a word of a text has ended ("I left Acme", "my dog Rex died")."""
     if not clause.ending:
         return False
     reached = frozenset().union(*(one.reached for one in clause.denials if one.word not in NEGATIONS))
-    return not _starts(told).isdisjoint(_starts(reached or clause.words))
+    return not told.starts.isdisjoint(starts_of(reached or clause.words))
 
 
 def is_past(own: Reading) -> bool:
     """Whether a text tells what has happened, by the form of a word."""
-    words = {token.casefold() for token in own.tokens} - WORDS["linking"]
+    words = own.lower_set - WORDS["linking"]
     return not _PASTS.isdisjoint(words) or PATTERNS["past"].search(" ".join(words)) is not None
 
 
-def other_person(sentence: str, speakers: tuple[str, ...] = ()) -> str:
-    """Whom a sentence without "I" or "me" is about, in its words: "sister" of "My sister is vegan", "Tom"; or ""."""
-    reading = read(sentence)
-    if not reading.is_spaced:
-        found = TIE_SIGNS.search(sentence)
-        return found[1] if found and not OWN_SIGNS.search(TIE_SIGNS.sub(" ", sentence)) else ""
-    tokens = [token.casefold() for token in reading.tokens]
-    if not WORDS["first_person"].isdisjoint(read(PATTERNS["told_me"].sub(" ", sentence.casefold())).tokens):
-        return ""
-    if next((word for word in tokens if word not in WORDS["openings"] and word != ","), "") in WORDS["my"]:
-        owned = [next(iter(tokens[at + 1 :]), "") for at, word in enumerate(tokens) if word in WORDS["my"]]
-        is_being = any(ties_in(sentence)) or not WORDS["other_ties"].isdisjoint(owned)
-        return " ".join(owned) if is_being else ""
-    first = next(iter(reading.tokens), "")
-    is_name = first[:1].isupper() and is_first_name(first.casefold()) and WORDS["my"].isdisjoint(tokens)
-    is_other = is_name and not any(has_words(one, first) for one in speakers)
-    return first if is_other or first.casefold() in WORDS["other_ties"] else ""
-
-
-def is_quotation(content: str, excerpt: str, text: str, speakers: tuple[str, ...]) -> bool:
+def is_quotation(content: str, excerpt: str, own: Reading, turn: "Evidence") -> bool:
     """Whether a fact rests on words in quotes, and the words around these are of somebody else than the speaker.
 
     The excerpt is quoted as a whole, or the fact has words of the quotes in it and none that only stand around these.
     Around a quote is its sentence, or all of the message where the sentence is in the quote.
     """
+    found = list(_QUOTED.finditer(content))
+    if not found:
+        return False
     rest = _QUOTED.sub(lambda one: " " * len(one[0]), content)
     words = excerpt.strip(_QUOTE_MARKS)
     start = content.find(words)
     end = start + len(words)
     quotes = [
-        one
-        for one in _QUOTED.finditer(content)
-        if (one.start() < end and start < one.end() if start >= 0 else has_words(one[0], words))
+        one for one in found if (one.start() < end and start < one.end() if start >= 0 else has_words(one[0], words))
     ]
     if not quotes or has_words(rest, words):
         return False
@@ -463,48 +650,28 @@ def is_quotation(content: str, excerpt: str, text: str, speakers: tuple[str, ...
     stop = _STOP.search(rest, last)
     around = rest[min(max(start, 0), begin) : max(end, last if is_sentence else stop.start() if stop else len(rest))]
     around = PATTERNS["to_speaker"].sub(" ", around if read(around).tokens else rest)
-    if _speaks_of_user(around) and not other_person(around, speakers):
+    frame = read(around)
+    if _speaks_of_user(frame) and not any(one.others for one in islice(_clauses(frame, turn.speaker_tokens), 1)):
         return False
-    own = read(text).told - frozenset().union(*(read(name).told for name in speakers))
     quoted = frozenset().union(*(read(one[0]).told for one in quotes))
+    told = own.told - turn.speaker_words
     is_whole = any(has_words(one[0], words) for one in quotes)
-    return is_whole or not (own.isdisjoint(quoted) or own & read(around).told - quoted)
-
-
-def _speaks_of_user(text: str) -> bool:
-    """Whether a text has a word of the first person."""
-    return any(token.casefold() in _OWN_WORDS for token in read(text).tokens) or OWN_SIGNS.search(text) is not None
-
-
-def answer_faults(kind: ShortAnswer, text: str, source: Source) -> Iterator[tuple[str, str]]:
-    """What is wrong with a fact whose excerpt is a bare answer."""
-    own, asked = read(text), read(source.asked)
-    told = own.words - source.turn.speaker_words
-    is_comparable = bool(asked.words) and main_script(text) == main_script(source.asked)
-    if kind == "open":
-        yield "answer", "it rests on words that neither confirm nor deny"
-    elif not source.asked:
-        yield "answer", "it rests on a bare answer, and nothing was asked just before"
-    elif is_comparable and told.isdisjoint(asked.words):
-        yield "answer", "it says something else than what was asked just before"
-    elif not asked.is_negative and (own.denies if kind == "yes" else not own.is_negative):
-        yield "answer", "it denies what the answer affirms, or affirms what that denies"
+    return is_whole or not (told.isdisjoint(quoted) or told & frame.told - quoted)
 
 
 class Evidence:
     """What the messages of a turn say, but for recalled memory, and what they answer."""
 
     def __init__(self, task: ExtractionTask) -> None:
-        self.task = task
-        self.said = tuple(
-            EvidenceMessage(message, comparable_text(message.content), asked)
-            for message, asked in with_questions(task.turn, task.background.messages)
-        )
+        self.task, self.at = task, task.turn.occurred_at
         turn, background = task.turn, task.background
+        found = with_questions(turn, background.messages)
+        self.said = tuple(EvidenceMessage(message, asked) for message, asked in found)
         named = (turn.speaker, turn.scope.user_id, *(one.name for one in turn.messages), "the user")
-        self.speakers = tuple(filter(None, named))
-        self.speaker_words = frozenset().union(*(read(name).words for name in self.speakers))
-        self.texts, self.at = tuple(one.message.content for one in self.said), turn.occurred_at
+        self.speakers = tuple(dict.fromkeys(filter(None, named)))
+        # Of a line of a transcript a name with digits in it states no number.
+        self.lines = tuple(f"{' '.join(name.split())}: " for name in self.speakers)
+        self.speaker_keys = frozenset(map(normalise, self.speakers))
         earlier = (one for one in background.messages if one.role != "assistant")
         self.names = (  # which may say who "he" is
             *turn.recalled,
@@ -512,22 +679,58 @@ class Evidence:
             *background.names,
             *(name for entity in background.entities for name in (entity.name, *entity.names)),
         )
-        said = [one for text in self.texts for one in sentences_of(text)]
-        asked = [one for one in said if not _QUESTION_MARKS.isdisjoint(one)]
-        assistants: list[Message | EarlierMessage] = [*turn.messages, *background.messages]
-        self.stated = (*(one for one in said if one not in asked), *self.names)
-        self.unstated = (*asked, *(one.content for one in assistants if one.role == "assistant"))
+        self.texts = Reading("\n".join(one.message.content for one in self.said))
+        self.known = Reading("\n".join((self.texts.text, *self.speakers, *self.names)))
+        self._sources: dict[tuple[str, str], Source] = {}
+
+    @cached_property
+    def speaker_words(self) -> frozenset[str]:
+        return frozenset().union(*(read(name).words for name in self.speakers))
+
+    @cached_property
+    def speaker_starts(self) -> tuple[str, ...]:
+        return tuple(word for word in self.speaker_words if len(word) > 1)
+
+    @cached_property
+    def speaker_names(self) -> frozenset[str]:
+        return frozenset(word for name in self.speakers for word in read(name).lower) - {"the"}
+
+    @cached_property
+    def speaker_tokens(self) -> frozenset[str]:
+        """The words with which a text about a speaker may begin."""
+        return self.speaker_names | WORDS_FOR_USER
+
+    @cached_property
+    def signs(self) -> frozenset[str]:
+        return frozenset(self.known.text)
+
+    @cached_property
+    def digits(self) -> str:
+        return re.sub(r"\D", "", " ".join(text for one in self.said for text in (one.message.content, one.asked)))
+
+    def words_of(self, *, asked: bool) -> frozenset[str]:
+        """The words of questions and of the assistant; else of what is said or known beside."""
+        said = [one for message in self.said for one, _ in message.sentences]
+        found = [one for one in said if _QUESTION_MARKS.isdisjoint(one) != asked]
+        others: list[Message | EarlierMessage] = [*self.task.turn.messages, *self.task.background.messages]
+        found += [one.content for one in others if one.role == "assistant"] if asked else self.names
+        text = Reading("\n".join(found))
+        return text.words | text.signs
 
     def support(self, text: str, excerpt: str, **fields: Any) -> tuple[Sequence[Message], list[FieldFault]]:
         """The messages that say the excerpt and from which a fact follows, and what is wrong with its fields.
 
-        Without such a message what is wrong with the fact as a whole. `fields` are those of the reply: `value`,
-        `subject`, `event_time`, `valid_until`, `certainty`.
+        Without such a message what is wrong with the fact as a whole. `fields` are those of the reply (`CHECKED`).
         """
-        said_in = self.messages_of(text, excerpt)
-        found = [(one, [*Source(self, one, excerpt).faults(text, **fields)]) for one in said_in]
+        found = [(one, [*self._source(one, excerpt).faults(text, **fields)]) for one in self.messages_of(text, excerpt)]
         sound = [(one, faults) for one, faults in found if not any(fault.field == "text" for fault in faults)]
         return [one.message for one, _ in sound], next((faults for _, faults in sound or found), [])
+
+    def _source(self, said: EvidenceMessage, excerpt: str) -> Source:
+        key = said.message.content, excerpt
+        if key not in self._sources:
+            self._sources[key] = Source(self, said, excerpt)
+        return self._sources[key]
 
     def messages_of(self, text: str, excerpt: str) -> Sequence[EvidenceMessage]:
         """The messages with the excerpt of a fact, not only within recalled text; those with a question come first.
@@ -537,8 +740,9 @@ class Evidence:
         comparable = comparable_text(excerpt)
         if not comparable:
             return ()
-        hiding = copied_texts(self.task.turn.recalled, text, comparable)
-        found = [one for one in self.said if has_words(without_texts(one.comparable, hiding), comparable)]
+        recalled = self.task.turn.recalled
+        hiding = copied_texts(recalled, text, comparable) if recalled else ()
+        found = [one for one in self.said if _is_within(comparable, without_texts(one.comparable, hiding))]
         if short_answer(excerpt):
             found = [one for one in found if begins_sentence(one.comparable, comparable)]
         return sorted(found, key=lambda one: not one.asked)

@@ -74,7 +74,6 @@ from mnemolog.streams.text.tokens import (
     SMALL_WORDS,
     UNITS,
     WORDS,
-    comparable_text,
     has_words,
     tables,
 )
@@ -164,16 +163,19 @@ def told_relations(
     they are in `said`, the messages of the turn and before it. What another speaker says of "the user" is about that
     speaker. No name has a relation with itself.
     """
-    speakers = speakers_of(turn)
-    known = {form for name in (*names, *speakers) if name for form in name_forms(name)}
     replies = [
         RelationReply(subject=entity.name, predicate=SAME_AS, object=alias, strength="strong")
         for entity in entities
         for alias in entity.aliases
     ]
+    replies += relations
+    if not replies:
+        return (), ()
+    speakers = speakers_of(turn)
+    known = {form for name in (*names, *speakers) if name for form in name_forms(name)}
     kept: dict[tuple[str, str, str], NamedRelation] = {}
     unsaid: dict[str, UnlinkedName] = {}
-    for reply in sorted((*replies, *relations), key=lambda one: not is_same_as(one.predicate)):
+    for reply in sorted(replies, key=lambda one: not is_same_as(one.predicate)):
         predicate = read_predicate(reply.predicate)
         ends = [" ".join(name.split()) for name in (reply.subject, reply.object)]
         if predicate is None or not all(ends):
@@ -364,8 +366,7 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ask.ParsedReply[tupl
             faults.append(f"{'.'.join(map(str, ('facts', index, *fault['loc'])))}: {fault['msg']}")
         else:
             if len(facts) < MAX_FACTS:
-                known = tuple(one for one in fact.category if one in subject.categories)
-                facts.append(fact.model_copy(update={"category": known}))
+                facts.append(fact)
                 continue
         named = [item.get(name) for name in ("text", "excerpt")] if isinstance(item, dict) else []
         texts = [text for text in named if isinstance(text, str) and text.strip()] or [json.dumps(item)]
@@ -391,35 +392,35 @@ def _founded(
     candidates: Sequence[_Fact], task: ExtractionTask
 ) -> tuple[tuple[ExtractedFact, ...], list[DroppedStatement]]:
     """The facts whose excerpt a message of the user says, and whose text asserts no more than that and its question."""
-    evidence = Evidence(task)
-    said_before = [comparable_text(message.content) for message in shown_messages(task.turn)]
-    said_before += [comparable_text(message.content) for message in task.background.messages]
+    evidence, turn = Evidence(task), task.turn
+    said_before = [message.content for message in shown_messages(turn)]
+    said_before += [message.content for message in task.background.messages]
     facts: list[ExtractedFact] = []
     dropped: list[DroppedStatement] = []
     for fact in candidates:
         said_in, faults = evidence.support(fact.text, fact.excerpt, **{name: getattr(fact, name) for name in CHECKED})
-        if said_in:
-            for field, _, what in faults:
-                named = f"{field}: {getattr(fact, field)}"
-                dropped.append(DroppedStatement(text=named, reason="unfounded", excerpt=fact.excerpt, detail=what))
-            sound = fact.model_copy(update=dict.fromkeys((fault.field for fault in faults), None))
-            said = (*(one.comparable for one in evidence.said), comparable_text(fact.text))
-            entities, left_out = said_entities(fact.entities, said, task.turn, task.entity_types)
-            speaker = other_speaker(task.turn, said_in, fact.excerpt)
-            relations, unsaid = told_relations(
-                fact.entities,
-                fact.relations,
-                names=(*(entity.name for entity in entities), fact.subject or ""),
-                said=said_before,
-                turn=task.turn,
-                other_speaker=speaker,
-            )
-            made = _extracted(sound, task.turn, speaker, entities, relations)
-            facts.append(made.model_copy(update={"unlinked": (*left_out, *unsaid)[:MAX_UNLINKED]}))
+        if not said_in:
+            reason: DropReason = "unfounded" if faults else "excerpt_not_found"
+            detail = faults[0].what if faults else evidence.absence_reason(fact.excerpt)
+            dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt, detail=detail))
             continue
-        reason: DropReason = "unfounded" if faults else "excerpt_not_found"
-        detail = faults[0].what if faults else evidence.absence_reason(fact.excerpt)
-        dropped.append(DroppedStatement(text=fact.text, reason=reason, excerpt=fact.excerpt, detail=detail))
+        for field, _, what in faults:
+            named = f"{field}: {getattr(fact, field)}"
+            dropped.append(DroppedStatement(text=named, reason="unfounded", excerpt=fact.excerpt, detail=what))
+        sound = fact.model_copy(update=dict.fromkeys((fault.field for fault in faults), None)) if faults else fact
+        said = (*(one.message.content for one in evidence.said), fact.text)
+        entities, left_out = said_entities(fact.entities, said, turn, task.entity_types)
+        speaker = other_speaker(turn, said_in, fact.excerpt)
+        relations, unsaid = told_relations(
+            fact.entities,
+            fact.relations,
+            names=(*(entity.name for entity in entities), fact.subject or ""),
+            said=said_before,
+            turn=turn,
+            other_speaker=speaker,
+        )
+        made, unlinked = _extracted(sound, task, speaker, entities, relations), (*left_out, *unsaid)[:MAX_UNLINKED]
+        facts.append(made.model_copy(update={"unlinked": unlinked}) if unlinked else made)
     return tuple(with_mirrors(facts, task))[:MAX_FACTS], dropped
 
 
@@ -453,7 +454,8 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
             and not is_same_as(said.predicate)
             and not any(names(one, said.subject) and names(one, said.object) for one in facts)
         ]
-        yield fact.model_copy(update={"relations": tuple(one for one in fact.relations if one not in inferred)})
+        told = tuple(one for one in fact.relations if one not in inferred)
+        yield fact.model_copy(update={"relations": told}) if inferred else fact
         for said in inferred:
             ends = said.subject, said.object
             one, other = (
@@ -481,7 +483,7 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
 
 def _extracted(
     fact: _Fact,
-    turn: Turn,
+    task: ExtractionTask,
     speaker: str | None,
     entities: tuple[NamedEntity, ...],
     relations: tuple[NamedRelation, ...],
@@ -491,7 +493,7 @@ def _extracted(
     Fields that the reply leaves out are worked out: the importance of the category, times that the excerpt names, and
     whom and what its ties and the value name.
     """
-    subject, given = fact.subject or None, fact.model_fields_set
+    turn, subject, given = task.turn, fact.subject or None, fact.model_fields_set
     if speaker is not None and (subject is None or is_user_word(subject)):
         subject = speaker
     if (described := _described_subject(fact, subject, turn, entities)) is not None:
@@ -504,7 +506,8 @@ def _extracted(
             one.model_copy(update={"subject": name(one.subject), "object": name(one.object)}) for one in relations
         )
         subject = described
-    made = fact.model_dump(exclude={"entities", "relations", "category"}) | ranked_categories(fact.category)
+    made = fact.model_dump(exclude={"entities", "relations", "category"})
+    made |= ranked_categories(tuple(one for one in fact.category if one in task.categories))
     made |= {"subject": subject, "value": fact.value or None, "text": fact.text.strip()}
     if not {"event_time", "valid_until"} & given:
         times = find_times(made["text"], turn.occurred_at)
@@ -582,6 +585,8 @@ def _times(fact: _Fact, turn: Turn) -> dict[str, Any]:
     """
     at, own = turn.occurred_at, read(fact.text).told
     times, rest = find_times(fact.excerpt, at), fact.excerpt
+    if not times:
+        return {"event_time": None, "valid_until": None}
     for first, last in (when.span for when in times):
         rest = rest[:first] + " " * (last - first) + rest[last:]
     ends = (0, *(one.start() for one in _CLAUSE_END.finditer(rest)), len(rest))

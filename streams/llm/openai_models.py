@@ -13,6 +13,7 @@ import re
 import struct
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -69,6 +70,8 @@ _STATUS_OF_CODE: Final[Mapping[str, int]] = {
     "rate_limit_exceeded": 429,
     "model_not_found": 404,
 }
+_UNNAMED: Final = frozenset({"http_400", "http_422"})
+"""With these a server may refuse a parameter that it does not name."""
 _FEWEST_CHARACTERS: Final = 200
 """A text that is refused with so few characters is not refused for its length."""
 _PLAUSIBLY_TOO_LONG: Final = 1_000
@@ -116,14 +119,13 @@ def tokens_of(body: Mapping[str, Any]) -> ports.Usage:
     Of those that the server had in its cache there may be no count.
     """
     counts = usage if isinstance(usage := body.get("usage"), dict) else {}
-    asked, said = (
-        count if type(count) is int and 0 <= count <= _MAX_TOKENS else 0
-        for count in (counts.get("prompt_tokens"), counts.get("completion_tokens"))
+    details = told if isinstance(told := counts.get("prompt_tokens_details"), dict) else {}
+    asked, said, cached = (
+        count if type(count) is int and 0 <= count <= _MAX_TOKENS else None
+        for count in (counts.get("prompt_tokens"), counts.get("completion_tokens"), details.get("cached_tokens"))
     )
-    details = counts.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    cached = min(max(0, cached), asked) if isinstance(cached, int) else None
-    return ports.Usage(input_tokens=asked, output_tokens=said, cached_tokens=cached)
+    cached = None if cached is None else min(cached, asked or 0)
+    return ports.Usage(input_tokens=asked or 0, output_tokens=said or 0, cached_tokens=cached)
 
 
 # As the typed methods ask for it; otherwise an administrator's key of the environment would do as well.
@@ -139,14 +141,14 @@ def create_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
     """
     timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
     address, _, query = (endpoint.base_url or "").partition("?")
-    asked = dict(parse_qsl(query))
+    asked: dict[str, object] = dict(parse_qsl(query))
     key = endpoint.api_key or os.environ.get("OPENAI_API_KEY")
     if not key and not address:
         raise ports.ProviderConfigurationError("no key for OpenAI: set MNEMOLOG_API_KEY or OPENAI_API_KEY")
     return openai.AsyncOpenAI(
         api_key=key or "none",  # a local server often asks for no key
         base_url=address or None,
-        default_query=dict(asked),
+        default_query=asked,
         default_headers={"api-key": key} if "api-version" in asked and key else {},  # as Azure names it
         max_retries=0,
         timeout=timeout,
@@ -169,7 +171,7 @@ class Server:
         self.client = create_client(endpoint)
         self.away_until = 0.0
         self.failure: CallFailure | None = None
-        self._left_out: dict[str, set[str]] = defaultdict(lambda: {*left_out})
+        self._left_out: dict[str, set[Parameter]] = defaultdict(lambda: {*left_out})
 
     async def ask(
         self,
@@ -182,43 +184,65 @@ class Server:
         model: str,
         timeout: float,  # noqa: ASYNC109 -- of a whole call, headers to last byte
         label: str | None = None,
+        is_probe: bool = False,
     ) -> R | CallFailure:
         """What `read` makes of the reply to `body` of `form`, or what its failure means; failures are counted.
 
-        A request that is refused for a part of `form` is sent again, and from then on, without it.
+        A request that is refused for a part of `form` is sent again, and from then on, without it. Where no part is
+        named, a probe finds out which it is.
         """
+        left_out = self._left_out[model]
+
+        async def send(names: AbstractSet[Parameter]) -> R | CallFailure:
+            content = to_json(body({name: form[name] for name in form if name in names}))
+            outcome = await self._send(path, content, read, purpose, timeout)
+            if isinstance(outcome, CallFailure):
+                outcome = replace(outcome, detail=without_key(outcome.detail[:_MAX_DETAIL], self.client.api_key))
+                metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
+            return outcome
+
+        while True:
+            sent = form.keys() - left_out
+            outcome = await send(sent)
+            if not isinstance(outcome, CallFailure):
+                return outcome
+            refused: AbstractSet[Parameter] = {name for name in sent if name == outcome.refuses}
+            if is_probe and not refused and outcome.code in _UNNAMED:
+                refused = await _refused_parts(sent, send)
+            if not refused:
+                return outcome
+            left_out |= refused
+            for name in sorted(refused):
+                _log.warning("parameter_left_out", model=model, parameter=name, detail=outcome.detail)
+                said = f"{name} is refused, and left out from now on: name it in MNEMOLOG_LEAVE_OUT"
+                self.endpoint.problems[f"{purpose} {model} ({name})"] = said
+
+    async def _send(
+        self,
+        path: str,
+        content: bytes,
+        read: Callable[[bytes], R | CallFailure],
+        purpose: CallPurpose,
+        timeout: float,  # noqa: ASYNC109 -- as above
+    ) -> R | CallFailure:
         # The package's typed methods walk every message and the whole schema, and join the address anew: a quarter of
         # a call's CPU time. An address without a path has no slash in the end.
         address = f"{str(self.client.base_url).rstrip('/')}/{path}"
-        left_out = self._left_out[model]
-        while True:
-            sent: dict[str, Any] = {name: value for name, value in form.items() if name not in left_out}
-            content = to_json(body({**sent}))
-            try:
-                with self._told(purpose, timeout):
-                    async with asyncio.timeout(timeout):
-                        reply = await self.client.post(address, cast_to=bytes, content=content, options=_OPTIONS)
-                outcome = read(reply)
-            except TimeoutError:
-                outcome = CallFailure(kind="unavailable", code="timeout", detail=f"no reply within {timeout:g} s")
-            except openai.APIStatusError as error:
-                wait = retry_after(error.response.headers, datetime.now(UTC))
-                outcome = _status_failure(error.status_code, words_of(error.body) or error.message, wait)
-            except openai.APIConnectionError as error:
-                outcome = _unusable_reply("connection", f"{error.__cause__ or error}")
-            if not isinstance(outcome, CallFailure):
-                return outcome
-            outcome = replace(outcome, detail=without_key(outcome.detail, self.client.api_key))
-            metrics.MODEL_ERRORS.labels(purpose=purpose, model=label or model, error=outcome.code).inc()
-            if outcome.refuses not in sent:
-                return outcome
-            left_out.add(outcome.refuses)
-            _log.warning("parameter_left_out", model=model, parameter=outcome.refuses, detail=outcome.detail)
-            said = f"{outcome.refuses} is refused, and left out from now on: name it in MNEMOLOG_LEAVE_OUT"
-            self.endpoint.problems[f"{purpose} {model} ({outcome.refuses})"] = said
+        try:
+            with self._shown_while_unanswered(purpose, timeout):
+                async with asyncio.timeout(timeout):
+                    reply = await self.client.post(address, cast_to=bytes, content=content, options=_OPTIONS)
+            return read(reply)
+        except TimeoutError:
+            return CallFailure(code="timeout", detail=f"no reply within {timeout:g} s")
+        except openai.APIStatusError as error:
+            wait = retry_after(error.response.headers, datetime.now(UTC))
+            return _status_failure(error.status_code, words_of(error.body) or error.message, wait)
+        except openai.APIConnectionError as error:
+            return CallFailure(code="connection", detail=f"{error.__cause__ or error}")
 
     @contextmanager
-    def _told(self, purpose: CallPurpose, limit: float) -> Iterator[None]:
+    def _shown_while_unanswered(self, purpose: CallPurpose, limit: float) -> Iterator[None]:
         """While the server does not answer a call, and after it did not until its limit, that is a problem."""
         loop, problems = asyncio.get_running_loop(), self.endpoint.problems
         began, server = loop.time(), self.client.base_url.netloc.decode()
@@ -244,6 +268,23 @@ class Server:
             timer.cancel()
             if has_answered:
                 problems.pop(name, None)
+
+
+async def _refused_parts(
+    sent: AbstractSet[Parameter], send: Callable[[AbstractSet[Parameter]], Awaitable[object]]
+) -> AbstractSet[Parameter]:
+    """The parts for which a server refuses a request without naming them; none where they are not what it refuses.
+
+    A request without any has to pass; then each is put back, and stays where the request passes with it.
+    """
+    kept = frozenset[Parameter]()
+    for name in (None, *sorted(sent)):
+        outcome = await send(tried := kept | ({name} if name else frozenset()))
+        if not isinstance(outcome, CallFailure):
+            kept = tried
+        elif name is None or outcome.code not in _UNNAMED:
+            return frozenset()
+    return sent - kept
 
 
 class Servers:
@@ -307,17 +348,13 @@ def parse_body(content: bytes) -> dict[str, Any] | CallFailure:
     try:
         body = from_json(content)
     except ValueError as error:
-        return _unusable_reply("not_json", f"{error}: {_excerpt(content)}")
+        return CallFailure(code="not_json", detail=f"{error}: {_excerpt(content)}")
     first = body[0] if isinstance(body, list) and body else body
     if not isinstance(first, dict) or not (said := first.get("error")):
-        return body if isinstance(body, dict) else _unusable_reply("unexpected_reply", _excerpt(content))
+        return body if isinstance(body, dict) else CallFailure(code="unexpected_reply", detail=_excerpt(content))
     code = str(said.get("code")) if isinstance(said, dict) else ""
     status = _STATUS_OF_CODE.get(code) or (int(code) if code.isdecimal() else _UNKNOWN_STATUS)
     return _status_failure(status if status in _ERROR_STATUSES else _UNKNOWN_STATUS, words_of(said), None)
-
-
-def _unusable_reply(code: str, detail: str) -> CallFailure:
-    return CallFailure(kind="unavailable", code=code, detail=detail[:_MAX_DETAIL])
 
 
 def _excerpt(content: bytes) -> str:
@@ -339,7 +376,7 @@ def _status_failure(status: int, message: str, wait: float | None) -> CallFailur
     return CallFailure(
         kind="refused" if is_too_large or status in _REFUSED_STATUSES else "unavailable",
         code=f"http_{status}",
-        detail=message[:_MAX_DETAIL],
+        detail=message,
         retry_after=wait,
         refuses=next(named, None) if status in _ABOUT_REQUEST else None,
         is_too_long=status in _ABOUT_REQUEST and bool(_TOO_LONG.search(message)),
@@ -348,16 +385,14 @@ def _status_failure(status: int, message: str, wait: float | None) -> CallFailur
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that the server asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as an HTTP date."""
-    text = headers.get("retry-after") or ""
-    for said, unit in ((headers.get("retry-after-ms") or "", 0.001), (text, 1.0)):
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
-            if math.isfinite(seconds := float(said) * unit):
+            if math.isfinite(seconds := float(headers.get(name) or "") * unit):
                 return max(0.0, seconds)
-    try:
-        when = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
+    with suppress(ValueError):
+        when = parsedate_to_datetime(headers.get("retry-after") or "")
+        return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
+    return None
 
 
 StructuredOutput = Literal["json_schema", "json_object", "none"]
@@ -450,7 +485,7 @@ class OpenAiChatModel:
             retrier = self._retriers[purpose] = CallRetrier(
                 self._endpoint.retry,
                 name=f"{purpose} {self.model}",
-                probe=partial(self._attempt, probe),
+                probe=partial(self._attempt, probe, is_probe=True),
                 slots=self._slots,
                 on_pause=show_pauses(purpose, self.model),
                 problems=self._endpoint.problems,
@@ -463,14 +498,13 @@ class OpenAiChatModel:
 
     async def probe(self) -> ports.Reply | CallFailure:
         """One short call, which is not repeated."""
-        return await self._attempt(
-            ports.Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
-        )
+        greeting = ports.Prompt(purpose="extract", version="probe", messages=(_GREETING,), schema=_PROBE_SCHEMA)
+        return await self._attempt(greeting, is_probe=True)
 
     async def close(self) -> None:
         await self._servers.close()
 
-    async def _attempt(self, prompt: ports.Prompt) -> ports.Reply | CallFailure:
+    async def _attempt(self, prompt: ports.Prompt, *, is_probe: bool = False) -> ports.Reply | CallFailure:
         form: dict[Parameter, Any] = {"system": True, "temperature": 0.0, "seed": 0}
         if self._structured_output == "json_schema":
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
@@ -489,6 +523,7 @@ class OpenAiChatModel:
                 model=model,
                 timeout=prompt.timeout or self._endpoint.timeout,
                 label=_OVERRIDE_MODEL_LABEL if prompt.model else None,
+                is_probe=is_probe,
             )
 
         return await self._servers.ask(ask)
@@ -514,10 +549,10 @@ def reply_of(model: str, endpoint: str | None, content: bytes) -> ports.Reply | 
     choices = choices if isinstance(choices, list) else [choices]
     text = answer_of(choices)
     if text is None:
-        return _unusable_reply("no_choices", f"a reply without choices: {_excerpt(content)}")
+        return CallFailure(code="no_choices", detail=f"a reply without choices: {_excerpt(content)}")
     choice = next((one for one in choices if isinstance(one, dict)), {})
     if isinstance(message := choice.get("message"), dict) and message.get("refusal"):
-        return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"])[:_MAX_DETAIL])
+        return CallFailure(kind="refused", code="model_refusal", detail=str(message["refusal"]))
     if choice.get("finish_reason") == "content_filter":
         return CallFailure(kind="refused", code="content_filter", detail="the server's filter stopped the reply")
     if str(choice.get("finish_reason")).casefold() in {"length", "max_tokens"}:
@@ -564,8 +599,6 @@ class OpenAiEmbedder:
 
     async def embed(self, texts: Sequence[str], *, divisible: bool = False) -> ports.Embeddings:
         """As `Embedder`. More texts than one request takes go in several, one after another."""
-        vectors: list[Vector] = []
-        usage, endpoint = ports.Usage(), None
         batches, characters = [list[str]()], 0
         for text in texts:
             # OpenAI refuses an empty text; a space means the same to a model
@@ -575,36 +608,36 @@ class OpenAiEmbedder:
                 characters = 0
             batches[-1].append(sent)
             characters += len(sent)
-        for batch in filter(None, batches):
-            part = await self._retrier.call(partial(self._embed, batch), divisible=divisible)
-            vectors += part.vectors
-            usage += part.usage
-            endpoint = part.endpoint or endpoint
-        return ports.Embeddings(vectors=tuple(vectors), usage=usage, endpoint=endpoint)
+        parts = [await self._retrier.call(partial(self._embed, one), divisible=divisible) for one in batches if one]
+        return ports.Embeddings(
+            vectors=tuple(vector for part in parts for vector in part.vectors),
+            usage=sum((part.usage for part in parts), ports.Usage()),
+            endpoint=next((part.endpoint for part in parts if part.endpoint), None),
+        )
 
     async def close(self) -> None:
         await self._servers.close()
 
     async def probe(self) -> ports.Embeddings | CallFailure:
-        return await self._embed([_PROBE_TEXT])
+        return await self._embed([_PROBE_TEXT], is_probe=True)
 
-    async def _embed(self, texts: list[str]) -> ports.Embeddings | CallFailure:
+    async def _embed(self, texts: list[str], *, is_probe: bool = False) -> ports.Embeddings | CallFailure:
         async def ask(server: Server) -> ports.Embeddings | CallFailure:
             """Each of several servers is first asked for one text: nothing tells two models apart but their vectors."""
             name = server.endpoint.name
             if self._compares and name not in self._likeness:
-                known = await self._embed_by(server, [_PROBE_TEXT])
+                known = await self._embed_by(server, [_PROBE_TEXT], is_probe=is_probe)
                 if isinstance(known, CallFailure):
                     return known
                 first = self._likeness.get(None)
                 if name and (first is None or cosine_similarity(first.values, known.vectors[0].values) < _SAME_MODEL):
-                    return _unusable_reply("other_model", f"{name} is not known to have the same model")
+                    return CallFailure(code="other_model", detail=f"{name} is not known to have the same model")
                 self._likeness[name] = known.vectors[0]
-            return await self._embed_by(server, texts)
+            return await self._embed_by(server, texts, is_probe=is_probe)
 
         return await self._servers.ask(ask)
 
-    async def _embed_by(self, server: Server, texts: list[str]) -> ports.Embeddings | CallFailure:
+    async def _embed_by(self, server: Server, texts: list[str], *, is_probe: bool) -> ports.Embeddings | CallFailure:
         limit = self._max_characters
         while True:
             cut = [text[:limit] for text in texts]
@@ -616,6 +649,7 @@ class OpenAiEmbedder:
                 purpose="embed",
                 model=self.model,
                 timeout=self._timeout,
+                is_probe=is_probe,
             )
             if not isinstance(outcome, CallFailure):
                 self._dimensions = self._dimensions or len(outcome.vectors[0].values)
@@ -642,20 +676,20 @@ def embeddings_of(
     items = body.get("data") or body.get("embeddings") or []
     if not isinstance(items, list) or len(items) != count:
         found = len(items) if isinstance(items, list) else "no list of"
-        return _unusable_reply("wrong_count", f"{found} embeddings for {count} texts")
+        return CallFailure(code="wrong_count", detail=f"{found} embeddings for {count} texts")
     places = [one.get("index") for one in items if isinstance(one, dict) and one.get("index") is not None]
     if places and sorted(map(str, places)) != sorted(map(str, range(count))):
-        return _unusable_reply("wrong_count", f"embeddings for other texts than the {count} that were sent")
+        return CallFailure(code="wrong_count", detail=f"embeddings for other texts than the {count} that were sent")
     if places:
         items = sorted(items, key=lambda one: int(one["index"]))
     try:
         rows = [normalized(decode_embedding(one["embedding"] if isinstance(one, dict) else one)) for one in items]
     except (KeyError, ValueError) as error:
-        return _unusable_reply("bad_embedding", f"{error}")
+        return CallFailure(code="bad_embedding", detail=f"{error}")
     expected = dimensions or len(rows[0])
     if any(len(row) != expected for row in rows):
         sizes = ", ".join(map(str, sorted({len(row) for row in rows})))
-        return _unusable_reply("wrong_dimensions", f"{sizes} dimensions where {expected} were expected")
+        return CallFailure(code="wrong_dimensions", detail=f"{sizes} dimensions where {expected} were expected")
     vectors = tuple(Vector.from_values(model, row) for row in rows)
     return ports.Embeddings(vectors=vectors, usage=tokens_of(body), endpoint=endpoint)
 

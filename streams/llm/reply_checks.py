@@ -149,7 +149,7 @@ def _common_doubts(parents: list[str], text: str) -> Iterator[str]:
             yield "contrary"
         if changed_tense(parent, text):
             yield "tense"
-    yield from ("moved" for _ in moved(parents, text))
+    yield from ("moved" for _ in moved(map(read, parents), read(text)))
 
 
 def _subject_relation(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) -> SubjectRelation:

@@ -23,7 +23,7 @@ from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedCo
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
 from mnemolog.streams.text.assertions import contrary, is_denial
 from mnemolog.streams.text.differences import compare_subjects, texts_equivalent
-from mnemolog.streams.text.readings import Reading, clauses_of, has_condition, read
+from mnemolog.streams.text.readings import Reading, has_condition, read
 from mnemolog.streams.text.tokens import DATES, UNITS, WORDS
 
 MAX_CANDIDATES: Final = 8
@@ -347,60 +347,50 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ask.ParsedReply[t
     if not subject.conflicts:
         return ask.ParsedReply(value=())
     decided: dict[int, ParsedDecision] = {}
+    said: dict[int, dict[int, str]] = {}
     pairs = pairs_of(subject)
     if '"verdict"' in text:
         reply = ask.read_reply(_Decisions, text, ask.ReadingContext(subject.said_at.tzinfo or UTC))
         if isinstance(reply, tuple):
             return ask.ParsedReply(complaints=reply)
         decided = {one.number: one for one in reply.decisions}
-    elif answers := read_answers(text, pairs):
-        said: dict[int, dict[int, str]] = {}
+    elif not (answers := read_answers(text, pairs)):
+        return ask.ParsedReply(complaints=(ask.fault_of(text, next(iter(pairs), "N1 K1")),))
+    else:
         for pair, answer in answers.items():
             number, label = pairs[pair]
             said.setdefault(number, {})[label] = answer
-        asked = [conflict for conflict in subject.conflicts if conflict.number in said]
-        decided = {one.number: _decision_of(one, said[one.number], subject) for one in asked}
-    else:
-        return ask.ParsedReply(complaints=(ask.fault_of(text, next(iter(pairs), "N1 K1")),))
     faults: list[str] = []
     for conflict in subject.conflicts:
-        own, decision = [label for label, _ in conflict.candidates], decided.get(conflict.number)
-        if decision is None:
-            faults.append(f"N{conflict.number} has no answer")
-        elif decision.verdict != "ADD" and not (decision.targets and {*decision.targets} <= {*own}):
-            named = label_list(label for label in decision.targets if label not in own) or "nothing"
-            faults.append(f"N{conflict.number}: {named} is not among its known facts ({label_list(own)})")
-    if faults:
+        number, decision = conflict.number, decided.get(conflict.number)
+        if decision is None or not (decision.verdict == "ADD" or targets_of(decision, conflict)):
+            decided[number] = _decision_of(conflict, said.get(number, {}), subject)
+            if number not in said:
+                faults.append(f"N{number} has no answer about {label_list(label for label, _ in conflict.candidates)}")
+    if len(faults) == len(subject.conflicts):
         return ask.ParsedReply(complaints=tuple(faults)[: ask.MAX_COMPLAINTS])
-    return ask.ParsedReply(value=tuple(_each_settled(decided, subject)))
+    return ask.ParsedReply(value=tuple(_each_settled(decided, subject)), notes=tuple(faults))
 
 
 def parse_answers(text: str, subject: NumberedConflicts) -> ask.ParsedReply[ParsedAnswers]:
     """One decision for each conflict, as `parse_resolution` reads them, and one answer for each name.
 
-    Where an answer about a name is missing or at fault, no name is found. A decision that contradicts an answer becomes
-    an ADD.
+    A name whose answer is missing or at fault is nobody's. A decision that contradicts an answer becomes an ADD.
     """
     decided, choices = parse_resolution(text, subject), _choices(subject)
     answers = read_answers(text, [f"M{number}" for number in choices])
-    said = {number: str(answers.get(f"M{number}", "")) for number in choices}
-    faults: list[str] = []
-    for number, answer in said.items():
-        if not answer.isdecimal():
-            faults.append(f"M{number} has no answer")
-        elif int(answer) not in (0, *choices[number]):
-            listed = ", ".join(f"E{label}" for label in choices[number])
-            faults.append(f"M{number}: E{answer} is not among those that it may be ({listed}), nor is it 0")
+    entities = {str(label): entity_id for entity_id, label in entity_labels(subject.doubtful_names).items()}
+    names, faults = list(no_answers(subject)), list[str]()
+    for number, labels in choices.items():
+        answer = answers.get(f"M{number}", "none")
+        if answer in ("0", *map(str, labels)):
+            meant = {"entity_id": entities.get(answer), "reason": "answered"}
+            names[number - 1] = names[number - 1].model_copy(update=meant)
+        else:
+            listed = ", ".join(f"E{label}" for label in labels)
+            faults.append(f"M{number} has no answer that is 0 or one of {listed}: {answer}")
     if decided.value is None or (faults and not answers and not subject.conflicts):
         return ask.ParsedReply(complaints=(*decided.complaints, *faults)[: ask.MAX_COMPLAINTS])
-    names = no_answers(subject)
-    if not faults:
-        entities = {label: entity_id for entity_id, label in entity_labels(subject.doubtful_names).items()}
-        meant = (entities.get(int(answer)) for answer in said.values())
-        names = tuple(
-            name.model_copy(update={"entity_id": entity_id, "reason": "answered"})
-            for name, entity_id in zip(names, meant, strict=True)
-        )
     contradictions = set(_contradictions(decided.value, names, subject))
     decisions = (
         one.but("ADD", targets=(), reason=f"about another one than the known fact, so it ends nothing: {one.reason}")
@@ -408,7 +398,8 @@ def parse_answers(text: str, subject: NumberedConflicts) -> ask.ParsedReply[Pars
         else one
         for one in decided.value
     )
-    return ask.ParsedReply(value=ParsedAnswers(decisions=tuple(decisions), names=names), notes=tuple(faults))
+    value = ParsedAnswers(decisions=tuple(decisions), names=tuple(names))
+    return ask.ParsedReply(value=value, notes=(*decided.notes, *faults))
 
 
 def _choices(subject: NumberedConflicts) -> dict[int, list[int]]:
@@ -556,7 +547,7 @@ def _is_changed(text: str, value: frozenset[str], before: frozenset[str]) -> boo
     return any(
         (not WORDS["changes"].isdisjoint(map(str.casefold, clause.tokens)) and (value | before) & {*clause.stems})
         or (clause.ending and before & {*clause.stems})
-        for clause in clauses_of(text)
+        for clause in read(text).clauses
     )
 
 

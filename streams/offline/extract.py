@@ -98,7 +98,7 @@ def _slot_facts(kept: ExtractedFact, does: Sequence[read.SlotStatement]) -> Iter
     """The slots that a sentence fills, and where it says more than these the sentence in its own words."""
     fills = [one for one in does if one.act in read.FILLS]
     for one in fills:
-        key, (form, words, kind) = min(one.keys), read.WRITTEN[min(one.keys)]
+        key, (form, words, kind) = min(one.keys), read.SLOTS[min(one.keys)]
         text = form.format(s=kept.subject, v=one.value, key=key)
         entities, relations = names_of_value(key, one.value, kept.subject)
         fields = {
@@ -130,7 +130,7 @@ def _kept_fact(said: str, speaker: str, about: str, at: datetime, does: Sequence
     is_over = bool(acts) or (is_english and bool(read.WORDS["ended"].search(words)))
     is_in_doubt = read.WORDS["doubt"].search(words) or any(one.act == "doubts" for one in acts)
     text = f"{speaker}{about}: {noted(said, times)}"
-    known = {read.WRITTEN[key][0].format(s=speaker, v=one.value, key=key) for one in acts for key in (min(one.keys),)}
+    known = {read.SLOTS[key][0].format(s=speaker, v=one.value, key=key) for one in acts for key in (min(one.keys),)}
     return ExtractedFact(
         text=text,
         excerpt=said,

@@ -11,8 +11,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import sentencex  # type: ignore[import-untyped]  # ships no types
-
 from mnemolog.schemas.provenance import OmissionReason
 from mnemolog.streams.entities.names import is_first_name, name_key
 from mnemolog.streams.text.times import find_times
@@ -41,7 +39,7 @@ _PATTERNS: Final = tuple(
 FILLS: Final = ("states", "changes")
 _ROWS: Final = _TABLES["written"]
 _TIES: Final = {tie: _ROWS[kind] for kind in ("pet", "relative") for tie in compiled(f"{{{kind}}}", _PARTS).groupindex}
-WRITTEN: Final = _ROWS | _TIES
+SLOTS: Final = _ROWS | _TIES
 """By key how its facts are written: the text, more words for searches, the category and the importance."""
 _MANY: Final = (_ROWS["allergy"], _ROWS["pet"])  # of which a message may name several
 _HOMES: Final = frozenset(Path(__file__).with_name("cities.txt").read_text(encoding="utf-8").splitlines())
@@ -87,6 +85,8 @@ def _pieces(content: str, speaker: str | None) -> Iterator[tuple[str, bool]]:
     A message that somebody else signed is shown as a whole. From the head of a mail, or words that announce a text
     ("her reply:"), all that follows is shown; of a chat the lines of others.
     """
+    import sentencex  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; of `offline`, and commands read slots
+
     names = ((speaker or "").casefold(), (speaker or "").partition(" ")[0].casefold())
     signed = _SHOWN["signed"].match(plain(content))
     is_of_others, is_code = bool(signed and signed["signer"].casefold() not in names), False
@@ -213,7 +213,7 @@ def _clash(said: Sequence[SlotStatement]) -> bool:
     """Whether a message says two things of one key: two values where one can be, or a value and its end."""
     for one, other in combinations(dict.fromkeys(said), 2):
         are_fills = [some.act in FILLS for some in (one, other)]
-        keys = {key for key in one.keys & other.keys if not all(are_fills) or WRITTEN[key] not in _MANY}
+        keys = {key for key in one.keys & other.keys if not all(are_fills) or SLOTS[key] not in _MANY}
         is_same = same_value(one.value, other.value) or not (one.value and other.value)
         if keys and any(are_fills) and is_same != all(are_fills):
             return True
@@ -249,7 +249,7 @@ def _read_clause(clause: str, at: datetime) -> list[SlotStatement]:
         bare = WORDS["role"].sub("", shorter) if slot == "employer" else shorter
         if (match := pattern.fullmatch(said) or pattern.fullmatch(bare)) and not (is_dated and act == "states"):
             got = {name.partition("_")[0]: part for name, part in match.groupdict().items() if part}
-            value, keys = got.get("v", ""), frozenset(got.keys() & WRITTEN.keys() or slot.split())
+            value, keys = got.get("v", ""), frozenset(got.keys() & SLOTS.keys() or slot.split())
             is_known = {
                 "home_city": name_key(value.partition(",")[0]) in _HOMES,
                 "employer": not is_first_name(name_key(value)),  # "I work for Tom"

@@ -97,7 +97,7 @@ def classify(matched: MatchedFact, rules: TurnRules) -> Classification:
     near = tuple(
         known
         for known in near
-        if known.content_hash != fact.content_hash or not _has_news_since(fact, known, matched.candidates, rules)
+        if not _has_words_of(fact, known) or not _has_news_since(fact, known, matched.candidates, rules)
     )
     return Conflict(matched, near) if near else New(matched)
 
@@ -123,7 +123,7 @@ def _has_news_since(fact: ExtractedFact, known: Candidate, candidates: Sequence[
     Such a known fact is no candidate either. A value that a key has goes on until there is news of that key, whatever
     else was said.
     """
-    tells, last_said = _tells(fact), known.said_at or known.true_from
+    tells, last_said = _tells(fact), last_held(known)
     if tells == "new":
         return False
     others = [
@@ -190,7 +190,7 @@ def classify_late(
         return Duplicate(matched, repeated)
     of_then = [known for known in held if known.true_from <= since]
     if fact.action_hint == "retract":
-        same_words = (known for known in matched.candidates if known.content_hash == fact.content_hash)
+        same_words = (known for known in matched.candidates if _has_words_of(fact, known))
         is_said_again = bool(of_then) and any(known.true_from > since for known in same_words)
         near = conflicting_facts(fact, matched.candidates, rules) if is_said_again else ()
         return Conflict(matched, near) if near else None
@@ -201,20 +201,25 @@ def classify_late(
     return Obsolete(matched, newer) if newer and rules.fills_slot(fact) else None
 
 
+def _has_words_of(fact: ExtractedFact, known: Candidate) -> bool:
+    """Whether both have the same words: the hash is of words without capitals, and "turkey" is not "Turkey"."""
+    return known.content_hash == fact.content_hash and texts_equivalent(fact.text, known.text)
+
+
 def _repeated_ended_fact(
     matched: MatchedFact, held: Sequence[Candidate], since: datetime, rules: TurnRules
 ) -> Candidate | None:
     """The ended fact that a statement repeats: it held then, or began next; None where an open fact did."""
     fact = matched.fact
     open_facts = (known for known in matched.candidates if known.status != "ended")
-    if any(known.content_hash == fact.content_hash and known.true_from <= since for known in open_facts):
+    if any(_has_words_of(fact, known) and known.true_from <= since for known in open_facts):
         return None
     comparable = [
         known
         for known in held
         if not (subjects_differ(fact, known, rules.user_names) or _tells_other_event(fact, known, rules))
     ]
-    alike = [known for known in comparable if known.content_hash == fact.content_hash] or [
+    alike = [known for known in comparable if _has_words_of(fact, known)] or [
         known
         for known in comparable
         if known.similarity > rules.thresholds.duplicate and texts_equivalent(fact.text, known.text)
@@ -223,31 +228,45 @@ def _repeated_ended_fact(
 
 
 def candidate_query(embedded: EmbeddedFact, rules: TurnRules) -> CandidateQuery:
-    """What to compare a fact with; the statement of a change or an end is compared with less similar facts too."""
+    """What to compare a fact with; the statement of a change or an end is compared with less similar facts too.
+
+    With those of its key whatever their distance: all, or where the key holds several values the ends of its values.
+    """
     fact, thresholds = embedded.fact, rules.thresholds
     floor = min(thresholds.conflict, thresholds.raw_duplicate, thresholds.duplicate)
     return CandidateQuery(
         vector=embedded.vector,
         content_hash=fact.content_hash,
         min_similarity=floor if fact.action_hint == "new" else min(floor, thresholds.ending),
-        key=fact.key if rules.holds_one(fact) else None,
+        key=fact.key,
         subject=fact.subject,
+        ends_only=fact.action_hint != "retract" and not rules.holds_one(fact),
     )
 
 
 def conflicting_facts(fact: ExtractedFact, candidates: Sequence[Candidate], rules: TurnRules) -> tuple[Candidate, ...]:
-    """The known facts that a fact may conflict with: of its slot, near it, or near enough to be ended by it.
+    """The known facts that a fact may conflict with: of its slot, denying it, near it, or so near that it ends them.
 
     Facts of certainly its subject come first, so that a bounded list has them, and ended facts last.
     """
     thresholds = rules.thresholds
     relations = [(known, rules.slot_relation(fact, known)) for known in candidates]
     found = [known for wanted in ("same", "unsure") for known, relation in relations if relation == wanted]
+    found += [known for known in candidates if _denies(fact, known, rules)]
     found += [known for known in candidates if known.similarity >= thresholds.conflict]
     if fact.action_hint != "new":
         below = [known for known in candidates if thresholds.ending <= known.similarity < thresholds.conflict]
         found += sorted(below, key=lambda known: -known.similarity)[:MAX_ENDED_CANDIDATES]
     return tuple(sorted(dict.fromkeys(found), key=lambda known: known.status == "ended"))
+
+
+def _denies(fact: ExtractedFact, known: Candidate, rules: TurnRules) -> bool:
+    """Whether one of them tells the end or the denial of what the other says of a key."""
+    is_denial = (fact.action_hint == "retract") != (known.action_hint == "retract")
+    if not is_denial or fact.key is None or fact.key != known.key or not (fact.value or known.value):
+        return False
+    is_of_value = fact.value is None or known.value is None or same_value(fact, known)
+    return is_of_value and relate_subjects(fact, known, rules.user_names) != "other"
 
 
 def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[MatchedFact, ...]:

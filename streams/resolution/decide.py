@@ -54,6 +54,7 @@ from mnemolog.streams.resolution.guards import (
     Cleared,
     StatementContext,
     clear,
+    goes_on,
     is_planned,
     next_version_start,
     predates,
@@ -107,7 +108,7 @@ def decide(
         ):
             is_open = last.ended_at is None and not last.moved_ends
             rivals, said = builder.rivals() if is_open else (), builder.statement_context
-            is_older = all(predates(said.true_from, said, known) for known in rivals)
+            is_older = all(predates(said.true_from, said, known) and not goes_on(said, known) for known in rivals)
             if is_older and (end := next_version_start(rivals, said.true_from, state.version_starts)):
                 update = {"guard": last.decision.guard or "late_news", "before": snapshots(rivals)}
                 decision = last.decision.model_copy(update=update)
@@ -344,7 +345,7 @@ def retry_events(
     resolved = partial(builder.ending, ConflictResolved, target=unresolved.fact_id)
     if not isinstance(cleared, Cleared):
         end = next_version_start(targets, unresolved.true_from, state.version_starts)
-        if cleared != "late_news" or end is None:
+        if cleared != "late_news" or end is None or any(goes_on(builder.statement_context, one) for one in targets):
             return ()
         decision = builder.held_back(llm_decision, cleared, [unresolved])
         return (builder.ending(FactExpired, builder.clear_itself(), decision, ended_at=end[0]),)

@@ -49,6 +49,7 @@ from mnemolog.streams.resolution.guards import (
     clear_held,
     clear_own,
     clear_repeated,
+    goes_on,
     is_outdated,
     is_planned,
     is_resend,
@@ -56,6 +57,7 @@ from mnemolog.streams.resolution.guards import (
     statement_confidence,
 )
 from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.text.times import is_ahead
 from mnemolog.streams.text.tokens import words_of
 
 EndT = TypeVar(
@@ -230,7 +232,14 @@ class EventBuilder:
         return FactPending(**self.event_fields(decision, offset=offset), targets=targets, action=action, **fields)
 
     def added_as_history(self, newer: Sequence[Candidate], decision: Decision) -> FactAdded:
-        """The event of a statement that is older than a fact of `newer`: it held until the next version began."""
+        """The event of a statement that is older than a fact of `newer`: it held until the next version began.
+
+        Of a state that goes on beside such a fact it is open which of them holds.
+        """
+        if beside := [known for known in newer if goes_on(self.statement_context, known)]:
+            reason = "it began before the known fact and is said to hold: both are kept"
+            decision = decision.model_copy(update={"by": "rule", "reason": reason, "guard": None})
+            return as_unresolved(self.added(decision), [known.fact_id for known in beside])
         end = next_version_start(newer, self.statement_context.true_from, self.state.version_starts)
         return self.added(decision, **({"ended_at": end[0], "ended_by": end[1]} if end else {}))
 
@@ -245,7 +254,13 @@ class EventBuilder:
     def earlier_beginning(self, known: Candidate) -> datetime | None:
         """Since when an active or ended fact is true by this repetition, if that is earlier than was known."""
         true_from = self.statement_context.true_from
-        return true_from if known.status != "pending_confirmation" and true_from < known.true_from else None
+        is_earlier = true_from < known.true_from and not self.repeats_plan(known)
+        return true_from if known.status != "pending_confirmation" and is_earlier else None
+
+    def repeats_plan(self, known: Candidate) -> bool:
+        """Whether the statement tells a plan without its time, and not that it has begun: its time stays."""
+        is_undated = self.fact.event_time is None and is_planned(known, self.statement_context)
+        return is_undated and is_ahead(self.fact.text)
 
     def new_fact(self, *, offset: int = 0) -> NewFact:
         if self.vector is None:
@@ -277,6 +292,8 @@ class EventBuilder:
         """
         reply = llm_decision and llm_decision.reply
         fact = self.new_fact(offset=offset).model_copy(update={"metadata": dict(self.context.metadata)})
+        if plan := next(filter(self.repeats_plan, targets), None):
+            fact = fact.model_copy(update={"true_from": plan.true_from, "event_time": plan.event_time})
         fact = merged(fact, targets, worded_by=worded_by)
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
         doubt = {"confidence": self.statement_context.confidence} if self.statement_context.is_doubtful else {}

@@ -24,6 +24,7 @@ from mnemolog.schemas.stored import PendingCase, StoredFact
 from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, guard_against, last_held
 from mnemolog.streams.merges import fill_one_slot
 from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.text.assertions import tells_past
 from mnemolog.streams.text.differences import compare_subjects
 
 KEPT_BESIDE: Final[frozenset[Guard]] = frozenset({"add_only", "lasting_value", "lost_slot"})
@@ -201,6 +202,18 @@ def is_late_news(
         if predates(min(true_from, said_at) if changes_plan else true_from, statement, known):
             return True
     return False
+
+
+def goes_on(statement: StatementContext, known: Candidate) -> bool:
+    """Whether a state holds beside a known fact by its words, however much earlier it began: it is no history.
+
+    "I've lived in Kiel since 2010", said after "I've lived in Ulm since 2015". Who tells a change ("moved to Kiel in
+    2010"), what was ("lived in Kiel in 2010") or an end of it tells the time before.
+    """
+    if known.status == "ended" or max(known.true_from, known.said_at or known.true_from) > statement.said_at:
+        return False
+    is_state = statement.fact.action_hint == "new" and statement.fact.valid_until is None
+    return is_state and not tells_past(statement.fact.text)
 
 
 def is_outdated(

@@ -64,6 +64,7 @@ from mnemolog.streams.resolution.guards import (
     KEPT_BESIDE,
     Cleared,
     clear_held,
+    goes_on,
     is_late_news,
     is_plan,
     is_planned,
@@ -205,6 +206,8 @@ def apply_overwrite(  # noqa: PLR0911 - one return a case
         for known in targets
         if known.status == "active" and is_late_news(reply.verdict, [known], statement, reply.ended_at)
     ]
+    if any(goes_on(statement, known) for known in newer):
+        return (builder.added_as_history(newer, builder.held_back(llm_decision, "late_news", newer)),)
     if newer and (older := [known for known in targets if known not in newer]):
         *before, last = apply_overwrite(builder, llm_decision, older)
         end = next_version_start(newer, statement.true_from, builder.state.version_starts)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # aiokafka ships no types
 from psycopg import OperationalError
 from psycopg_pool import PoolTimeout
@@ -26,6 +25,7 @@ from mnemolog.streams import metrics
 from mnemolog.streams.commands.context import ExpiryReader
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.errors import StaleProjection, StreamsError
+from mnemolog.streams.kafka import new_producer
 from mnemolog.streams.kafka.lag import BacklogReader
 from mnemolog.streams.kafka.readers import KafkaLogReader
 from mnemolog.streams.kafka.sender import Sender
@@ -131,7 +131,7 @@ class Timer:
         try:
             if self._producer is None:
                 # Not idempotent: a repeated command has the same id, and a plain producer outlives every refusal.
-                self._producer = AIOKafkaProducer(bootstrap_servers=self._settings.kafka, acks="all")
+                self._producer = new_producer(self._settings.kafka_address)
                 await self._producer.start()
             await run_sweep(self._sweep, datetime.now(UTC))
         except BaseException:

@@ -11,15 +11,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # aiokafka ships no types
-
 from mnemolog.projections.rebuild.replay import LogSource
 from mnemolog.projections.write.projector import LogRecord, parse_commit
 from mnemolog.schemas.commit import Commit
 from mnemolog.streams.errors import LogNotRestored, WorkersRunning
-from mnemolog.streams.kafka import connected_admin
+from mnemolog.streams.kafka import connected_admin, new_producer
 from mnemolog.streams.kafka.lag import group_members
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, TOPICS, group_id, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 from mnemolog.streams.settings import StreamsSettings
 
 BATCH: Final = 200
@@ -49,10 +48,10 @@ class PartitionLoss:
         return self.log_end if self.differs_at is None else self.differs_at
 
 
-async def refuse_running_workers(bootstrap: str, *, prefix: str = "") -> None:
+async def refuse_running_workers(address: KafkaAddress, *, prefix: str = "") -> None:
     """Raise `WorkersRunning` where a stage has members: what they write meanwhile would take the lost offsets."""
     stages = sorted({stage for topic in TOPICS for stage in topic.consumers})
-    async with connected_admin(bootstrap) as admin:
+    async with connected_admin(address) as admin:
         running = [stage for stage in stages if await group_members(admin, group_id(stage, prefix))]
     if running:
         raise WorkersRunning(
@@ -93,8 +92,8 @@ async def append_lost_commits(
     losses. Raises `LogNotRestored` where something else was written meanwhile, or the log is still not what the tables
     hold.
     """
-    producer = AIOKafkaProducer(
-        bootstrap_servers=settings.kafka or "",
+    producer = new_producer(
+        settings.kafka_address,
         enable_idempotence=True,  # keeps the order of what it sends
         compression_type=None if settings.compression == "none" else settings.compression,
         max_request_size=MAX_REQUEST_BYTES,

@@ -42,6 +42,7 @@ from mnemolog.streams.kafka.topics import (
     topic_name,
 )
 from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.kafka_address import KafkaAddress
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.runtime.loops import (
@@ -196,7 +197,7 @@ async def _shared_resources(
         stages=DecisionStages(Stores.of_pool(pool, settings, matching=matching), models, settings, clock=utc_now),
         projector=projector,
         models=models,
-        kafka_log=KafkaLogReader(settings.kafka or "", prefix=settings.topic_prefix),
+        kafka_log=KafkaLogReader(settings.kafka_address, prefix=settings.topic_prefix),
         table_log=TableLogSource(pool),
         watermark=Watermark(projector.next_offsets),
     )
@@ -238,7 +239,7 @@ def background_loops(
     if "project" in stages:
         for figures in FIGURES:
             metrics.FIGURES_SUCCEEDED.labels(figures=figures)  # 0 until the first success
-        backlog = BacklogReader(settings.kafka or "", prefix=settings.topic_prefix)
+        backlog = BacklogReader(settings.kafka_address, prefix=settings.topic_prefix)
         yield BackgroundLoop("lag", LAG_SECONDS, lambda: update_lag(shared.projector, shared.kafka_log))
         yield BackgroundLoop("backlog", BACKLOG_SECONDS, lambda: update_backlog(backlog, utc_now), backlog.close)
         yield BackgroundLoop("quality", QUALITY_SECONDS, lambda: update_quality_metrics(pool, utc_now()))
@@ -296,7 +297,7 @@ class StageFactory:
                 settings,
                 start_offsets=offsets,
                 chain=chain,
-                check_start=partial(check_layout, settings.kafka or "", chain, prefix=settings.topic_prefix),
+                check_start=partial(check_layout, settings.kafka_address, chain, prefix=settings.topic_prefix),
             )
             self._built.update(dict.fromkeys(chain, app))
             return app
@@ -400,14 +401,14 @@ async def publish_outcome(sender: Sender, topic: str, commit: Commit) -> None:
         await sender.send(topic, key=outcome.key, value=outcome.to_bytes())
 
 
-async def check_layout(bootstrap: str, stages: Sequence[Stage], *, prefix: str = "") -> None:
+async def check_layout(address: KafkaAddress, stages: Sequence[Stage], *, prefix: str = "") -> None:
     """Raise `MixedLayouts` where an App with these stages must not start; they are `CHAINABLE`, or one stage.
 
     Raises aiokafka's errors where no broker answers.
     """
     killed = "a killed one counts until its session has timed out"
     if len(stages) > 1:
-        unread = [one for one in await stage_lags(bootstrap, prefix=prefix) if one.stage in CHAINED_BEHIND and one.lag]
+        unread = [one for one in await stage_lags(address, prefix=prefix) if one.stage in CHAINED_BEHIND and one.lag]
         if unread:
             listed = ", ".join(
                 f"{one.lag} records of {topic_name(SOURCES[one.stage], prefix)} (read by {one.stage})" for one in unread
@@ -418,7 +419,7 @@ async def check_layout(bootstrap: str, stages: Sequence[Stage], *, prefix: str =
                 "are read (`mnemolog status`), stop it, and start this worker again; or set MNEMOLOG_CHAIN=false "
                 "everywhere"
             )
-        async with connected_admin(bootstrap) as admin:
+        async with connected_admin(address) as admin:
             alive = [stage for stage in CHAINED_BEHIND if await group_members(admin, group_id(stage, prefix))]
         if alive:
             raise MixedLayouts(
@@ -427,7 +428,7 @@ async def check_layout(bootstrap: str, stages: Sequence[Stage], *, prefix: str =
             )
     elif stages[0] in CHAINABLE:
         # A chain leaves nothing unread between its stages: only a worker that chains now is in the way.
-        async with connected_admin(bootstrap) as admin:
+        async with connected_admin(address) as admin:
             if not await chaining_workers(admin, prefix):
                 return
         raise MixedLayouts(

@@ -11,6 +11,7 @@ import psycopg
 
 from mnemolog.common.logs import get_logger
 from mnemolog.projections.errors import StatementTimeoutError
+from mnemolog.projections.faults import without_rows
 from mnemolog.projections.stores.entities import EntityStore, ShownEntities, ShownEntitiesRequest
 from mnemolog.projections.stores.facts import FactStore, ShownFacts, ShownFactsRequest
 from mnemolog.projections.stores.turns import MAX_CHARACTERS, ConversationRequest, Journal
@@ -222,7 +223,7 @@ class BackgroundReader(RecentTurns):
             reason = f"reading them took more than {rules.known_timeout:g} s"
         except (psycopg.Error, StatementTimeoutError) as error:
             reason = "reading them failed"
-            log.warning("known_facts_not_read", error=str(error).strip())
+            log.warning("known_facts_not_read", error=without_rows(error))
         metrics.BLIND_EXTRACTIONS.inc()
         return _NO_FACTS, _NO_ENTITIES, (f"extracted without known facts and entities: {reason}",)
 

@@ -181,7 +181,7 @@ class ExtractStage:
         step = step.model_copy(update={"notes": (*notes, *step.notes)})
         for dropped in step.dropped:
             metrics.FACTS_DROPPED.labels(reason=dropped.reason).inc()
-        end = None if facts else End(outcome="no_facts", reason="nothing_to_remember")
+        end = None if facts else End(outcome="nothing_stored", reason="nothing_to_remember")
         return next_envelope(ExtractedFacts, envelope, facts=facts, steps=(*envelope.steps, step), end=end)
 
     async def _facts(

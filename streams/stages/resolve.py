@@ -131,9 +131,9 @@ class ResolveStage:
         """The commit of a source, of which an earlier attempt has `stored` raw facts."""
         end = envelope.end if envelope.scope else envelope.end or End(outcome="failed", reason="no_scope")
         # The raw facts of a turn that no model could read are stored once, and taken back once it is read.
-        is_of_raw_facts = end is not None and (end.outcome == "no_facts" if stored else bool(envelope.facts))
+        is_of_raw_facts = end is not None and (end.outcome == "nothing_stored" if stored else bool(envelope.facts))
         if end is not None and (envelope.scope is None or not is_of_raw_facts):
-            if end.outcome == "no_facts":  # such a turn counts toward turns_per_minute
+            if end.outcome == "nothing_stored":  # such a turn counts toward turns_per_minute
                 hit = await self._exceeded_limit(envelope, rules, (), envelope.steps)
                 end = limit_end(hit) if hit else end
             return self._end_commit(envelope, end)
@@ -169,7 +169,7 @@ class ResolveStage:
         step = step.model_copy(update={"unlinked": unlinked_names(named, named_events)})
         if hit := await self._exceeded_limit(envelope, rules, events, (*envelope.steps, step)):
             return self._end_commit(envelope, limit_end(hit), step)
-        end = {"outcome": "facts"} if events else {"outcome": "no_facts", "reason": "nothing_kept"}
+        end = {"outcome": "stored"} if events else {"outcome": "nothing_stored", "reason": "nothing_kept"}
         return commit_of(
             envelope,
             decided_at=self.clock(),

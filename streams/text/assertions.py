@@ -5,7 +5,7 @@ Each check was kept because it refuses at least nine harmful replies for an hone
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -16,7 +16,6 @@ from mnemolog.streams.text.differences import compare_subjects
 from mnemolog.streams.text.readings import (
     NUMERIC_DATE,
     Reading,
-    clauses_of,
     has_condition,
     is_content,
     is_number,
@@ -33,17 +32,16 @@ from mnemolog.streams.text.tokens import (
     TENSES,
     UNITS,
     WORDS,
-    numbers_of,
     words_of,
 )
 
 SYMMETRIC: Final = CONJUNCTIONS | {",", "or", "oder", "ou", "o", "nor", "ni", "&", "/"}
 _IS: Final = frozenset({"is", "are", "was", "ist", "sind", "est", "es", "son", "è", "é"})
 UNTIL: Final = frozenset({"until", "till", "bis", "jusque", "jusqu", "hasta", "fino", "até"})
+SINCE: Final = frozenset({"since", "seit", "depuis", "desde"})
 _LEAST_COMMON: Final = 3
 _SHORT: Final = 4
 _LONGEST_ENDING: Final = 2
-_NEAR: Final = 5  # tokens behind an amount in which its date is named
 _RUN: Final = re.compile(
     r"[\u30a1-\u30fa\u30fc]{2,}|(?<=[在叫去到从是])[\u3400-\u9fff]{2,}|[\u3400-\u9fff]{2,}(?=さん|から|[にでとへ])"
 )
@@ -69,23 +67,33 @@ def _claims_beyond(own: Reading, details: frozenset[str]) -> list[str]:
 
 
 def added_names(text: str, sources: Sequence[str]) -> Iterator[str]:
-    """The words of a text with a capital, or its runs of signs, that no source has in any form.
-
-    Of German, which writes all nouns so, only words behind "in", "bei", "namens" and the like.
-    """
+    """The words of a text with a capital, or its runs of signs, that no source has in any form."""
     own = read(text)
-    names, words = own.names, {token.casefold() for source in sources for token in read(source).tokens}
-    tokens = [token.casefold() for token in own.tokens]
-    if not WORDS["german"].isdisjoint(tokens):
-        names &= {name for before, name in pairwise(tokens) if before in WORDS["before_german_names"]}
+    if own.names or not own.is_spaced:
+        words = frozenset().union(*(read(source).lower for source in sources))
+        yield from strange_names(own, words, frozenset("".join(sources)))
+
+
+def strange_names(
+    own: Reading, words: Collection[str], signs: frozenset[str], is_name: Callable[[str], bool] = str.isupper
+) -> Iterator[str]:
+    """The names of a text that are none of some words in any form; runs of signs of which none of the signs has two.
+
+    Of German, which writes all nouns so, only words behind "in", "bei", "namens" and the like, and what `is_name`.
+    """
+    names = own.names
+    if not WORDS["german"].isdisjoint(own.lower):
+        pairs = [(one, two.casefold()) for one, two in pairwise(own.tokens)]
+        behind = {name for one, name in pairs if one.casefold() in WORDS["before_german_names"]}
+        behind |= {name for one, name in pairs if one[0].isupper() and one[-1] != "s"}  # "Schwester Johanna"
+        names &= behind | {name for name in names if is_name(name)}
     yield from sorted(name for name in names if not _is_known(name, words))
     if not own.is_spaced:
-        signs = frozenset("".join(sources))
         runs = (run for token in own.tokens for run in _RUN.findall(token))
-        yield from (run for run in runs if any(not {*pair} & signs for pair in pairwise(run)))
+        yield from (run for run in runs if any(signs.isdisjoint(pair) for pair in pairwise(run)))
 
 
-def _is_known(name: str, words: set[str]) -> bool:
+def _is_known(name: str, words: Collection[str]) -> bool:
     """Whether a name is among the words, or is one with another ending ("Anna", "Annas"; "Казань", "Казани")."""
     start = name[:_LEAST_COMMON]
     alike = (word for word in words if word.startswith(start) and len(start) == _LEAST_COMMON)
@@ -110,7 +118,11 @@ def contrary(one: Reading, other: Reading) -> bool:
             is_over = (
                 affirming.ending and any(not one.reached for one in affirming.denials)
             ) or " " in affirming.ending
-            if (is_soft and affirming.is_negative) or is_over:
+            # "dejé el banco", "dejó el banco": both tell it
+            is_soft_in_both = is_soft and (
+                affirming.is_negative or {denial.word[:3]} & {*(one[:3] for one in affirming.lower)}
+            )
+            if is_soft_in_both or is_over:
                 continue
             sides = [(_is_denied(word, denying), _is_denied(word, affirming)) for word in denial.reached]
             is_all = bool(sides) and all(_has(word, words) for word in denial.reached)
@@ -149,7 +161,7 @@ def foreign_clauses(text: str, sources: Sequence[str]) -> Iterator[str]:
     readings = [read(source) for source in sources]
     known = frozenset().union(*(reading.words | reading.signs for reading in readings))
     tokens = {token.casefold() for reading in readings for token in reading.tokens}
-    for clause in clauses_of(text):
+    for clause in read(text).clauses:
         told = [token.casefold() for token in clause.tokens if _tells(token) and token.casefold() not in clause.names]
         told = told if clause.is_spaced else sorted(clause.signs)
         if len(told) > 1 and not any(
@@ -172,36 +184,19 @@ def mixed_up(parents: Sequence[str], text: str) -> bool:
     """
     words = [frozenset((*read(parent).stems, *read(parent).claimed)) for parent in parents]
     own = [one - frozenset().union(*words[:at], *words[at + 1 :]) for at, one in enumerate(words)]
-    clauses = [frozenset((*clause.stems, *clause.claimed)) for clause in clauses_of(text)]
+    clauses = [frozenset((*clause.stems, *clause.claimed)) for clause in read(text).clauses]
     return sum(sum(bool(clause & one) for one in own) > 1 for clause in clauses) > 1
 
 
-def moved(sources: Sequence[str], text: str) -> Iterator[str]:
+def moved(sources: Iterable[Reading], own: Reading) -> Iterator[str]:
     """The numbers that belong to another thing than in the sources."""
-    known: dict[str, set[str]] = {}
-    for source in sources:
-        for number, thing in _counted(source):
-            known.setdefault(thing, set()).add(number)
-    numbers = {number for found in known.values() for number in found}
-    for number, thing in _counted(text):
-        if number in numbers and thing in known and number not in known[thing]:
+    if not own.counted:
+        return
+    known = frozenset().union(*(source.counted for source in sources))
+    numbers, things = {number for number, _ in known}, {thing for _, thing in known}
+    for number, thing in sorted(own.counted - known):
+        if number in numbers and thing in things:
             yield f"{number} {thing}"
-
-
-def _counted(text: str) -> Iterator[tuple[str, str]]:
-    """Each number with what it counts: the word right behind it or its unit, else the one before; and with its date."""
-    for clause in clauses_of(text):
-        tokens = [token for token in clause.tokens if token.casefold() not in UNITS and token.casefold() != "of"]
-        before: list[str] = []
-        for place, token in enumerate(tokens):
-            is_word = is_content(token) and not is_number(token)
-            if is_number(token) and token.casefold() not in DATES:
-                rest = tokens[place + 1 : place + 1 + _NEAR]
-                is_beside = bool(rest) and is_content(rest[0]) and not is_number(rest[0])
-                things = [DATES.get(one.casefold()) or stem_of(one) for one in (rest[:1] if is_beside else before)]
-                things += [date for one in rest if (date := DATES.get(one.casefold()))][:1]
-                yield from ((number, thing) for number in numbers_of([token]) for thing in things)
-            before = [token] if is_word else before
 
 
 def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, user_names: Sequence[str] = ()) -> bool:
@@ -270,6 +265,15 @@ def changed_tense(source: str, text: str) -> bool:
                 return True
     gone, come = said - told, told - said
     return any(_presents(past) & come for past in gone) or any(_presents(past) & gone for past in come)
+
+
+def tells_past(text: str) -> bool:
+    """Whether a text tells what was, by the form of its verbs, and not what has been so since: "lived in Kiel"."""
+    own = read(text)
+    if not SINCE.isdisjoint(map(str.casefold, own.tokens)):
+        return False
+    verbs = _verbs(own) - own.names - DATES.keys()
+    return bool(own.ending) or any(_presents(verb) or any(verb in past for past, _ in TENSES) for verb in verbs)
 
 
 def _verbs(reading: Reading) -> frozenset[str]:

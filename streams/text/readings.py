@@ -3,9 +3,9 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
@@ -47,8 +47,13 @@ _SUFFIX = re.compile(r"(?<=\w{3})(?:ing|ed|en)$|(?<=\w{2})[аеёиоуыэюя�
 _CONDITIONAL: Final = re.compile(r"\w{2,}(?:rai(?:s|t|ent)|rions|ría[ns]?|ríamos|riam?|re(?:i|bbero?))")
 _NO_SIGNS: Final = frozenset("".join(WORDS["other_negations"])) | frozenset("我私僕俺")
 _CERTAIN_NUMBERS: Final = NUMBERS.keys() - AMBIGUOUS_WORDS
+_TIME_WORDS: Final = (
+    WORDS["time_words"] | DATES.keys() | {word for word, unit in UNITS.items() if unit in WORDS["time_units"]}
+)
+_HEDGES: Final = WORDS["hedges"] | WORDS["conditions"] | WORDS["unreal"]
 _TELLING_NOTHING: Final = SMALL_WORDS | NEGATIONS | CONJUNCTIONS
 _REACHING: Final = NEGATIONS | WORDS["endings"] | WORDS["aversions"]
+_NEAR: Final = 5  # tokens behind an amount in which its date is named
 _REACH: Final = 8  # words that a negation reaches at the most
 _LONGEST_CLAUSE: Final = 40  # words before a negation that are looked at
 _STEM_LENGTH: Final = 5
@@ -64,34 +69,140 @@ class Denial(NamedTuple):
     unclear: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
-    """What a text says.
+    """What a text says; each part is worked out once, when it is first asked for.
 
-    `claimed` are its certain numbers, dates, units and qualifiers, `details` also those of words with a second meaning,
-    and the parts of dates. `names` are words with a capital, `stems` its content words, in their order. `denies`:
-    whether it has a negation; `is_negative`: or another word of that kind. `signs` are those of a script without spaces
-    that tell something. `ending` tells that something has ended, or is "".
+    `given` are the tokens of a clause, whose sentence was read before.
     """
 
-    tokens: tuple[str, ...]
-    claimed: frozenset[str]
-    details: frozenset[str]
-    names: frozenset[str]
-    stems: tuple[str, ...]
-    denials: tuple[Denial, ...]
-    denies: bool
-    is_negative: bool
-    is_spaced: bool
-    signs: frozenset[str]
-    ending: str
+    text: str
+    given: tuple[str, ...] | None = None
 
-    @property
+    @cached_property
+    def form(self) -> str:
+        return plain(self.text)
+
+    @cached_property
+    def is_spaced(self) -> bool:
+        """Whether the text is in a script with spaces between words."""
+        return _UNSPACED.search(self.form) is None
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        if self.given is not None:
+            return self.given
+        form = self.form if self.is_spaced else _BORDER.sub(" ", self.form)
+        return tuple(tokens_of(_CANNOT_STAND.sub("hates", PATTERNS["not_denying"].sub(" ", form))))
+
+    @cached_property
+    def lower(self) -> tuple[str, ...]:
+        """The tokens without capitals."""
+        return tuple(map(str.casefold, self.tokens))
+
+    @cached_property
+    def lower_set(self) -> frozenset[str]:
+        return frozenset(self.lower)
+
+    @cached_property
+    def claimed(self) -> frozenset[str]:
+        """Its certain numbers, dates, units and qualifiers."""
+        certain = [token for token in self.tokens if token.casefold() not in AMBIGUOUS_WORDS]
+        return frozenset({*_details(certain), *_numerals(self.form)} - {*self._dates})
+
+    @cached_property
+    def details(self) -> frozenset[str]:
+        """What it claims, with numbers, dates and units of words with a second meaning, and the parts of dates."""
+        numbers = {str(int(number)) for date in self._dates for number in re.findall(r"\d+", date)}
+        found = {*_details(self.tokens), *composed_numbers(self.tokens), *_numerals(self.form), *self._dates, *numbers}
+        return frozenset(found.union(f"month {one}" for one in numbers))
+
+    @cached_property
+    def _dates(self) -> tuple[str, ...]:
+        return tuple(token for token in self.tokens if token[0].isdigit() and NUMERIC_DATE.fullmatch(token))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Its words with a capital, in small letters."""
+        return frozenset(names_of(self.tokens)) - WORDS_FOR_USER - _leading_word(self.tokens)
+
+    @cached_property
+    def stems(self) -> tuple[str, ...]:
+        """Its content words without their endings, in their order."""
+        return tuple(stem_of(token) for token in self.tokens if is_content(token) and not is_number(token))
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Its content words without their endings, or its signs."""
+        return frozenset(self.stems) if self.is_spaced else self.signs
+
+    @cached_property
+    def starts(self) -> frozenset[str]:
+        """The beginnings of its content words, which their forms have in common ("fumo", "fuma"), or its signs."""
+        return starts_of(self.stems) if self.is_spaced else self.signs
+
+    @cached_property
+    def denials(self) -> tuple[Denial, ...]:
+        return tuple(_denials(self.tokens) if self.is_spaced else _sign_denials(self.form))
+
+    @cached_property
+    def denies(self) -> bool:
+        """Whether it has a negation."""
+        return not NEGATIONS.isdisjoint(self.lower) or (not self.is_spaced and bool(self.denials))
+
+    @cached_property
+    def is_negative(self) -> bool:
+        """Whether it denies, tells an end, or has a word like "hates"."""
+        return self.denies or bool(self.ending) or not WORDS["aversions"].isdisjoint(self.lower)
+
+    @cached_property
+    def signs(self) -> frozenset[str]:
+        """The signs of a script without spaces that tell something."""
+        return frozenset() if self.is_spaced else frozenset(_SIGNS.findall(self.form)) - _NO_SIGNS
+
+    @cached_property
+    def ending(self) -> str:
+        """The words that tell that something has ended, or ""."""
+        end = PATTERNS["ended"].search(" ".join(self.lower))
+        return end[0] if end else next((word for word in self.lower if word in WORDS["endings"]), "")
+
+    @cached_property
+    def clauses(self) -> tuple["Reading", ...]:
+        """The parts between commas, conjunctions and ends of sentences."""
+        if not self.is_spaced:
+            return tuple(read(part) for part in _SIGN_CLAUSES.split(self.form) if part.strip())
+        parts: list[list[str]] = [[]]
+        for token, word in zip(self.tokens, self.lower, strict=True):
+            if token in CLAUSE_ENDS or word in CONJUNCTIONS:
+                parts.append([])
+            else:
+                parts[-1].append(token)
+        return tuple(Reading(" ".join(part), tuple(part)) for part in parts if part)
+
+    @cached_property
+    def counted(self) -> frozenset[tuple[str, str]]:
+        """Each number with what it counts, the word behind it or its unit, else the one before; and with its date."""
+        found: set[tuple[str, str]] = set()
+        for clause in self.clauses if any(map(is_number, self.tokens)) else ():
+            tokens = [token for token in clause.tokens if token.casefold() not in UNITS and token.casefold() != "of"]
+            before: list[str] = []
+            for place, token in enumerate(tokens):
+                is_word = is_content(token) and not is_number(token)
+                if is_number(token) and token.casefold() not in DATES:
+                    rest = tokens[place + 1 : place + 1 + _NEAR]
+                    is_beside = bool(rest) and is_content(rest[0]) and not is_number(rest[0])
+                    things = [DATES.get(one.casefold()) or stem_of(one) for one in (rest[:1] if is_beside else before)]
+                    things += [date for one in rest if (date := DATES.get(one.casefold()))][:1]
+                    found.update((number, thing) for number in numbers_of([token]) for thing in things)
+                before = [token] if is_word else before
+        return frozenset(found)
+
+    @cached_property
     def told(self) -> frozenset[str]:
         """The stems of the words that tell something, the numbers and dates; of a script without spaces the signs."""
         return (self.signs | self.details).union(self.stems if self.is_spaced else ())
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """What may be found in another text: the stems and beginnings of its content words, or its signs."""
         if not self.is_spaced:
@@ -101,42 +212,7 @@ class Reading:
 
 @lru_cache(maxsize=2048)  # a known fact is compared with several new ones
 def read(text: str) -> Reading:
-    tokens = tokens_of(_CANNOT_STAND.sub("hates", PATTERNS["not_denying"].sub(" ", _BORDER.sub(" ", plain(text)))))
-    certain = [token for token in tokens if token.casefold() not in AMBIGUOUS_WORDS]
-    stems = tuple(stem_of(token) for token in tokens if is_content(token) and not is_number(token))
-    form = plain(text)
-    is_spaced = _UNSPACED.search(form) is None
-    signs = frozenset(_SIGNS.findall(form)) - _NO_SIGNS
-    denials = (*(_denials(tokens) if is_spaced else _sign_denials(form)),)
-    dates = [token for token in tokens if NUMERIC_DATE.fullmatch(token)]
-    numbers = {str(int(number)) for date in dates for number in re.findall(r"\d+", date)}
-    numerals = {*_numerals(form)}
-    words = [token.casefold() for token in tokens]
-    end = PATTERNS["ended"].search(" ".join(words))
-    ending = end[0] if end else next((word for word in words if word in WORDS["endings"]), "")
-    denies = not NEGATIONS.isdisjoint(words) or (not is_spaced and bool(denials))
-    return Reading(
-        tokens=tuple(tokens),
-        claimed=frozenset({*_details(certain)} - {*dates} | numerals),
-        details=frozenset(
-            {
-                *_details(tokens),
-                *composed_numbers(tokens),
-                *numerals,
-                *dates,
-                *numbers,
-                *(f"month {one}" for one in numbers),
-            }
-        ),
-        names=frozenset(names_of(tokens)) - WORDS_FOR_USER - _leading_word(tokens),
-        stems=stems,
-        denials=denials,
-        denies=denies,
-        is_negative=denies or bool(ending) or not WORDS["aversions"].isdisjoint(words),
-        is_spaced=is_spaced,
-        signs=signs,
-        ending=ending,
-    )
+    return Reading(text)
 
 
 def main_script(text: str) -> str:
@@ -154,31 +230,28 @@ def is_english(text: str) -> bool | None:
     return None if english == other else english
 
 
-def tells_time(text: str) -> bool:
+def tells_time(said: Reading) -> bool:
     """Whether a text has a word, a sign or a year that tells when."""
-    words = [token.casefold() for token in read(text).tokens]
     return (
-        any(word in WORDS["time_words"] or word in DATES or _YEAR.fullmatch(word) for word in words)
-        or any(UNITS.get(word) in WORDS["time_units"] for word in words)
-        or any(sign in text for sign in WORDS["time_signs"])
+        not said.lower_set.isdisjoint(_TIME_WORDS)
+        or any(_YEAR.fullmatch(word) for word in said.lower if word[0].isdigit())
+        or any(sign in said.text for sign in WORDS["time_signs"])
     )
 
 
-def is_supposed(clause: Reading, sentence: str) -> bool:
+def is_supposed(clause: Reading, sentence: Reading) -> bool:
     """Whether a clause is about what is not so, or not certainly: "if I lived", "maybe", "I would" beside an "if"."""
-    words = [token.casefold() for token in clause.tokens]
-    is_unreal = (not WORDS["unreal"].isdisjoint(words) or any(map(_CONDITIONAL.fullmatch, words))) and not WORDS[
-        "conditions"
-    ].isdisjoint(map(str.casefold, read(sentence).tokens))
-    if not clause.is_spaced and any(sign in sentence for sign in WORDS["supposed_signs"]):
+    if not clause.is_spaced:
+        return any(sign in sentence.text for sign in WORDS["supposed_signs"])
+    is_unreal = not WORDS["unreal"].isdisjoint(clause.lower) or any(map(_CONDITIONAL.fullmatch, clause.lower))
+    if is_unreal and not WORDS["conditions"].isdisjoint(sentence.lower):
         return True
-    return is_unreal or PATTERNS["supposed"].search(" ".join(words)) is not None
+    return PATTERNS["supposed"].search(" ".join(clause.lower)) is not None
 
 
 def has_condition(text: str) -> bool:
     reading = read(text)
-    hedges = WORDS["hedges"] | WORDS["conditions"] | WORDS["unreal"]
-    return is_supposed(reading, text) or not hedges.isdisjoint(token.casefold() for token in reading.tokens)
+    return is_supposed(reading, reading) or not _HEDGES.isdisjoint(reading.lower)
 
 
 def is_content(token: str) -> bool:
@@ -206,18 +279,9 @@ def start_of(token: str) -> str:
     return token.casefold()[:_START_LENGTH] if len(token) >= _START_LENGTH else token.casefold()
 
 
-def clauses_of(text: str) -> Iterator[Reading]:
-    """The parts of a text between commas, conjunctions and ends of sentences."""
-    if _UNSPACED.search(text):
-        yield from (read(part) for part in _SIGN_CLAUSES.split(plain(text)) if part.strip())
-        return
-    clause: list[str] = []
-    for token in [*tokens_of(text), "."]:
-        if token not in CLAUSE_ENDS and token.casefold() not in CONJUNCTIONS:
-            clause.append(token)
-        elif clause:
-            yield read(" ".join(clause))
-            clause = []
+def starts_of(stems: Iterable[str]) -> frozenset[str]:
+    """The first letters of words, which their forms have in common; a syllable of Korean."""
+    return frozenset(stem[: 3 if stem < "가" else 1] for stem in stems)
 
 
 def _numerals(form: str) -> Iterator[str]:

@@ -28,6 +28,8 @@ class NamedTime:
     last: date
     span: tuple[int, int]
     role: Literal["at", "from", "until"]
+    is_open: bool = False
+    """Whether only the direction told which of several days are meant, as of a weekday."""
 
     def start(self, at: datetime) -> datetime:
         return datetime.combine(self.first, time(), at.tzinfo)
@@ -37,7 +39,7 @@ class NamedTime:
 
 
 @lru_cache(maxsize=512)  # a sentence and its clauses are looked at several times
-def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[NamedTime, ...]:
+def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[NamedTime, ...]:  # noqa: C901 -- one loop
     """The times that `text` names, in their order; none where something happens again and again.
 
     A weekday, or a month without a year, is a time only where the text shows whether it is past or ahead, or the
@@ -46,10 +48,14 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
     """
     if _PATTERNS["repeated"].search(text):
         return ()
+    matches = [*_PATTERNS["time"].finditer(text)]
+    if not matches:
+        return ()
     is_planned = is_ahead(text) or _PATTERNS["arranged"].search(text)
-    shown: Direction = 1 if is_planned else -1 if _PATTERNS["behind"].search(text) else direction
+    is_past = not is_planned and _PATTERNS["behind"].search(text)
+    shown: Direction = 1 if is_planned else -1 if is_past else direction
     found: list[NamedTime] = []
-    for match in _PATTERNS["time"].finditer(text):
+    for match in matches:
         before = text[: match.start()]
         told = text[: match.end()]
         is_length = _PATTERNS["how_many_years"].search(told) or (not is_planned and _PATTERNS["how_long"].search(told))
@@ -70,8 +76,15 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
         elif _PATTERNS["from_time"].search(before):
             role, its_direction = "from", -1 if _PATTERNS["since_time"].search(before) else 1
         if days := _days(match, at, its_direction):
-            found.append(NamedTime(first=days[0], last=days[1], span=match.span(), role=role))
+            is_open = bool(match["weekday"] or match["open_month"]) and not (is_planned or is_past)
+            found.append(NamedTime(first=days[0], last=days[1], span=match.span(), role=role, is_open=is_open))
     return tuple(found)
+
+
+def possible_times(text: str, at: datetime) -> tuple[NamedTime, ...]:
+    """The times that a text may name: the last and the next of a weekday that no word shows to be past or ahead."""
+    ahead = find_times(text, at, 1)
+    return (*ahead, *find_times(text, at, -1)) if any(when.is_open for when in ahead) else ahead
 
 
 def _span_days(words: str, last: re.Match[str], at: datetime, direction: Direction) -> tuple[date, date] | None:

@@ -121,6 +121,8 @@ SMALL_WORDS: Final = (SENTENCE_STARTERS | WORDS["small_words"]) - WORDS["other_i
 """Words that tell little alone: they begin sentences, or are forms of "to be" and the like."""
 OWN_SIGNS: Final = re.compile("[我俺僕]|私|わたし")
 TIE_SIGNS: Final = re.compile("我?的?((?:妹|姐|哥|弟|妈|爸|母|父|兄|姉|夫|妻|丈夫|老板|同事)[妹姐哥弟妈爸親亲]?)")
+TOPIC: Final = re.compile(r"\s*([^\s、。は昨今明日朝昼夜晩週年月時]{1,12})は")
+"""The topic of a Japanese sentence, but for a time."""
 SIZES: Final[Sequence[Mapping[str, float]]] = tuple(_BY_HAND["sizes"].values())
 """Units of one kind, each with its size in one of them."""
 QUOTES: Final = tuple(tuple(line.split(" | ")) for line in _BY_HAND["words"]["quotes"].strip().splitlines())

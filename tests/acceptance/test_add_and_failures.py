@@ -32,7 +32,7 @@ def test_a_text_may_come_from_stdin_with_every_option(shell: CommandLine) -> Non
     options = ("--user", "add-carl", "--agent", "bot", "--app", "chat", "--run", "r1", "--turn-id", "carl-1")
     more = ("--at", "2026-03-02", "--no-infer", "--wait", "30")
     end = shell.json("add", "-", *options, *more, stdin="Contract until 2027.\n")
-    assert (end["turn_id"], end["status"]) == ("carl-1", "facts")
+    assert (end["turn_id"], end["status"]) == ("carl-1", "stored")
     (fact,) = shell.json("facts", *options[:8])
     assert (fact["text"], fact["true_from"]) == ("Contract until 2027.", "2026-03-02T00:00:00+00:00")
 

@@ -41,7 +41,7 @@ async def test_a_turn_becomes_a_fact_that_is_found(settings: Settings) -> None:
         assert (accepted.status, accepted.notes, UUID(accepted.turn_id).version) == ("pending", (), 7)
         result = await client.wait(accepted.turn_id)
         assert [(memory.event, memory.text) for memory in result.changes] == [("fact_added", "Ada lives in Bern.")]
-        assert (await client.status(accepted.turn_id)).status == "facts"
+        assert (await client.status(accepted.turn_id)).status == "stored"
 
         found = await client.search("Where is Ada's home?", user_id="ada")
         assert (found.mode, found.notice) == ("hybrid", None)
@@ -69,7 +69,7 @@ async def test_adding_and_commands_wait_for_the_end_on_request(settings: Setting
         assert_type(await memory.add("I live in Bern.", user_id="wait1", speaker="Ada"), Result)
         result = await memory.add("I like tea.", user_id="wait1", speaker="Ada", wait=True)
         assert_type(result, Result)
-        assert (result.status, result.success, result.user_id) == ("facts", True, "wait1")
+        assert (result.status, result.success, result.user_id) == ("stored", True, "wait1")
         fact_id = result.changes[0].fact_id
         assert fact_id is not None
         issued = await memory.delete(fact_id)
@@ -103,7 +103,7 @@ async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: 
         with pytest.raises(errors.WaitTimeoutError, match=goes_on) as caught:
             await memory.add("I live in Bern.", user_id="wait3", turn_id="slow-1", wait=0.001)
         assert caught.value.turn_ids == ("slow-1",)
-        assert (await memory.wait("slow-1")).status == "facts"
+        assert (await memory.wait("slow-1")).status == "stored"
         sent = await memory.add_many([turn(f"slow-{number}", "I like tea.", "wait3") for number in (2, 3)])
         with pytest.raises(errors.WaitTimeoutError, match="and 1 after it"):
             await memory.wait_many(sent, timeout=0.0)

@@ -26,7 +26,7 @@ TURNS = [
 def populated(shell: CommandLine) -> CommandLine:
     """The installation after the turns were published."""
     tally = shell.json("publish", "-", "--wait", stdin="\n".join(TURNS))
-    assert (tally["read"], tally["acknowledged"], tally["ends"]) == (6, 6, {"facts": 5, "no_facts": 1})
+    assert (tally["read"], tally["acknowledged"], tally["ends"]) == (6, 6, {"stored": 5, "nothing_stored": 1})
     return shell
 
 
@@ -36,7 +36,7 @@ def texts(facts: list[dict[str, str]]) -> set[str]:
 
 def test_status_tells_what_a_turn_did_and_verbose_its_costs_and_decisions(populated: CommandLine) -> None:
     plain, verbose = populated.json("status", "cl-2", *MIRA), populated.json("status", "cl-2", "--verbose")
-    assert (plain["status"], plain["success"], len(plain["updated"])) == ("facts", True, 1)
+    assert (plain["status"], plain["success"], len(plain["updated"])) == ("stored", True, 1)
     assert [memory["event"] for memory in plain["changes"]] == ["fact_replaced"]
     assert populated.json("status", "cl-3")["skipped"] == 1
     assert plain["trace"] is None
@@ -112,7 +112,7 @@ def test_a_broken_line_is_refused_by_its_number_and_the_rest_is_sent(populated: 
     good = (turn_json("cl-7", "I speak German."), turn_json("cl-8", "I like tea."))
     lines = "\n".join([good[0], "{", '{"scope": {"user_id": "mira"}}', good[1]])
     done = populated.run("publish", "-", "--json", "--wait", stdin=lines)
-    assert (done.code, done.json["acknowledged"], done.json["ends"]) == (1, 2, {"facts": 2})
+    assert (done.code, done.json["acknowledged"], done.json["ends"]) == (1, 2, {"stored": 2})
     assert "turn_id" in done.json["refused"]["3"]
     assert "line 2 refused: not_a_record" in populated.run("publish", "-", stdin=lines).stderr
     assert populated.json("publish", "-", "--wait")["read"] == 0

@@ -20,7 +20,7 @@ def filled(shell: CommandLine) -> CommandLine:
         for place, content in enumerate(["I live in Berlin.", "I own a dog.", "I like tea."])
     ]
     tally = shell.json("publish", "-", "--wait", stdin="\n".join(turns))
-    assert tally["ends"] == {"facts": 9}, tally
+    assert tally["ends"] == {"stored": 9}, tally
     return shell
 
 

@@ -1,20 +1,29 @@
 """`mnemolog mcp` as an assistant starts it: with the SDK's client, and with JSON-RPC written here line by line."""
 
 import json
+import re
 import subprocess
+import tomllib
 from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.support.harnesses.command_line import EXECUTABLE, CommandLine
+from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 
-async def test_the_sdk_s_client_over_stdio(shell: CommandLine) -> None:
-    environ = {**shell.environ, "MNEMOLOG_MCP_USER": "mcp-over-stdio", "MNEMOLOG_MCP_TOOLS": "seed"}
-    server = StdioServerParameters(command=str(EXECUTABLE), args=["mcp"], env=environ, cwd=shell.folder)
+async def test_the_sdk_s_client_over_stdio_as_the_page_starts_it(shell: CommandLine) -> None:
+    page = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
+    in_json, in_toml = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("json", "toml"))
+    assert in_json
+    assert in_toml
+    shown = json.loads(in_json[1])["mcpServers"]["memory"]
+    assert tomllib.loads(in_toml[1])["mcp_servers"]["memory"] == shown
+    environ = {**shell.environ, "MNEMOLOG_TENANT": "mcp-over-stdio", "MNEMOLOG_MCP_TOOLS": "seed"}
+    server = StdioServerParameters(command=str(EXECUTABLE), args=shown["args"], env=environ, cwd=shell.folder)
     async with Client(server) as client:
         saved = await client.call_tool("save_memory", {"content": "I live in Lisbon."})
         assert saved.structured_content is not None

@@ -20,7 +20,7 @@ def publish_turns(shell: CommandLine, user: str, *contents: str, **dimensions: s
         for day, content in enumerate(contents)
     ]
     tally = shell.json("publish", "-", "--wait", stdin="\n".join(turns))
-    assert tally["ends"] == {"facts": len(contents)}, tally
+    assert tally["ends"] == {"stored": len(contents)}, tally
 
 
 def facts(shell: CommandLine, user: str) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 from stat import S_ISLNK
 from zipfile import ZipFile
@@ -12,6 +13,7 @@ import pytest
 
 from scripts.extra_sizes import build, fresh_environment
 from tests.support.harnesses.command_line import CommandLine
+from tests.support.paths import ROOT
 
 APPLICATION = """
 import json
@@ -59,6 +61,14 @@ def names(wheel: Path) -> set[str]:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("dist"))
+
+
+def test_the_page_says_how_to_install_it_and_names_every_extra(wheel: Path) -> None:
+    page = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Install\n")[2].partition("\n## ")[0]
+    assert f"pip install 'dist/{wheel.name}[all]'" in section
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert {name for name in declared if f"`{name}`" not in section} == {"dev"}
 
 
 def test_wheel_and_source_archive_hold_the_package_and_pass_the_checks_of_the_index(

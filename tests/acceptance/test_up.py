@@ -125,7 +125,7 @@ def test_state_survives_a_kill(home: Home, up: RunningUp) -> None:
 
     with home.shell.start("up") as again:
         assert again.ready_message()["kafka"] == kafka
-        assert home.shell.json("publish", "-", "--wait", stdin=turn_json("t1", "I own a dog."))["ends"] == {"facts": 1}
+        assert home.shell.json("publish", "-", "--wait", stdin=turn_json("t1", "I own a dog."))["ends"] == {"stored": 1}
         assert [fact["text"] for fact in home.shell.json("facts", "--user", "alice")] == ["Alice lives in Zurich."]
         assert home.shell.json("audit")["ok"]
         assert again.terminate() == 0

@@ -1,6 +1,7 @@
 """What is measured on: real servers, topics and a database for each measurement, worker processes, their CPU time."""
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -110,8 +111,7 @@ async def environment(servers: Servers, name: str, *, partitions: int = PARTITIO
 @asynccontextmanager
 async def workers(settings: StreamsSettings, layout: Layout, logs: Path) -> AsyncIterator[dict[str, int]]:
     """One worker process for each group of stages; their ids by name, see `worker_names`."""
-    named = settings.model_dump(exclude_none=True, exclude_defaults=True)
-    environ = os.environ | {f"MNEMOLOG_{name.upper()}": str(value) for name, value in named.items()}
+    environ = _environ(settings)
     async with AsyncExitStack() as running:
         started = {
             name: await running.enter_async_context(
@@ -122,6 +122,19 @@ async def workers(settings: StreamsSettings, layout: Layout, logs: Path) -> Asyn
         for process in started.values():
             await _first_line(process)
         yield {name: process.pid for name, process in started.items()}
+
+
+@asynccontextmanager
+async def gateway(settings: StreamsSettings, logs: Path) -> AsyncIterator[tuple[str, int]]:
+    """`mnemolog serve` without keys; its URL and process id."""
+    arguments = ("serve", "--json", "--without-keys", "--port", "0")
+    async with _process("mnemolog", *arguments, environ=_environ(settings), log=logs / "serve.log") as process:
+        yield json.loads(await _first_line(process))["url"], process.pid
+
+
+def _environ(settings: StreamsSettings) -> Mapping[str, str]:
+    named = settings.model_dump(exclude_none=True, exclude_defaults=True)
+    return os.environ | {f"MNEMOLOG_{name.upper()}": str(value) for name, value in named.items()}
 
 
 def worker_names(layout: Layout) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.bench.environment import MODEL_SECONDS, STAGES
 from tests.bench.figures import Percentiles, Ratio, ratio_table
+from tests.bench.gateway import gateway_table
 from tests.bench.markdown import filled, table
 from tests.bench.plan import Results
 from tests.bench.rebuild_speed import rebuild_table
@@ -60,6 +61,8 @@ def page(results: Results) -> str:
         "commands": plan.commands,
         "commands_table": commands_table(results),
         "asked_table": asked_table(results),
+        "gateway_facts": plan.sizes[-1],
+        "gateway_table": gateway_table(results.gateway),
         "rebuild_table": rebuild_table([asked.rebuild_speed for asked in results.queries]),
         "scopes_table": scopes_table(results.scope_costs),
         "backlog": BACKLOG,

@@ -9,6 +9,7 @@ from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.streams.runtime.worker import ALL_STAGES
 from tests.bench.environment import LAYOUTS, PARTITIONS, Environment, environment, model_server, servers
 from tests.bench.figures import Percentiles
+from tests.bench.gateway import Gateway, measure_gateway
 from tests.bench.machine import Machine, MachineBaseline, measure_machine
 from tests.bench.query_speed import QueryFigures, measure_queries
 from tests.bench.samples import turns
@@ -100,6 +101,7 @@ class Results:
     command_latencies: Mapping[str, Mapping[str, Percentiles]]
     idle: Mapping[str, float]
     queries: tuple[QueryFigures, ...]
+    gateway: Gateway
     scope_costs: tuple[ScopeCost, ...]
     backlogs: tuple[BacklogCost, ...]
     lingers: tuple[LingerCost, ...]
@@ -170,6 +172,7 @@ async def measure(plan: Plan, tell: Callable[[str], None]) -> Results:  # noqa: 
         for facts in plan.sizes:
             async with arena(f"{facts} facts: projecting, searching, rebuilding", f"asked{facts}") as one:
                 queries.append(await measure_queries(one, facts, questions=plan.questions))
+                over_http = await measure_gateway(one, facts, questions=plan.questions)
 
         async with arena("scopes of growing size", "scopes") as one:
             scope_costs = await measure_scope_costs(one, plan.scopes, repeats=plan.questions)
@@ -204,6 +207,7 @@ async def measure(plan: Plan, tell: Callable[[str], None]) -> Results:  # noqa: 
             command_latencies=commands,
             idle=idle,
             queries=tuple(queries),
+            gateway=over_http,
             scope_costs=scope_costs,
             backlogs=tuple(backlogs),
             lingers=tuple(lingers),

@@ -134,7 +134,7 @@ async def main(facts: int, runs: int) -> None:
         await fill_log(arena, facts)
         async with (
             await AsyncConnection.connect(arena.database, autocommit=True) as connection,
-            open_kafka_log(arena.settings.kafka or "", prefix=arena.settings.topic_prefix) as log,
+            open_kafka_log(arena.settings.kafka_address, prefix=arena.settings.topic_prefix) as log,
         ):
             insert = "INSERT INTO mnemolog.projection_offsets (partition, next_offset) VALUES (%s, %s)"
             for partition in await log.partitions():

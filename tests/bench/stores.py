@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.producer import OutgoingRecord, RecordProducer, as_async
 from mnemolog.schemas.turn import Turn
+from mnemolog.streams.kafka_address import KafkaAddress
 from tests.bench.environment import MODEL_SECONDS, Environment, Layout, cpu_seconds, workers
 from tests.bench.figures import Percentiles, Rate, Sample, due_count
 from tests.bench.samples import as_text, sentence, turns
@@ -36,7 +37,7 @@ SETTLING_SECONDS: Final = 5
 _DONE: Final[LiteralString] = "SELECT coalesce(sum(next_offset), 0)::bigint FROM mnemolog.projection_offsets"
 _COSTS: Final[LiteralString] = """
 SELECT count(*), avg(llm_calls)::float8, avg(step.tokens)::float8, avg(step.said)::float8, avg(embedding_calls)::float8,
-    (SELECT count(*) FROM mnemolog.facts)::float8 / count(*), count(*) FILTER (WHERE outcome <> 'facts')
+    (SELECT count(*) FROM mnemolog.facts)::float8 / count(*), count(*) FILTER (WHERE outcome <> 'stored')
 FROM mnemolog.commits
 CROSS JOIN LATERAL (
     SELECT
@@ -137,7 +138,9 @@ class TurnPublisher:
 
     async def run(self, seconds: float, *, at_least: int = 0) -> None:
         """Feed for `seconds`, and on until `at_least` turns are done."""
-        publisher = await RecordProducer.connect(self._arena.servers.kafka, prefix=self._arena.settings.topic_prefix)
+        publisher = await RecordProducer.connect(
+            KafkaAddress(self._arena.servers.kafka), prefix=self._arena.settings.topic_prefix
+        )
         try:
             end = time.perf_counter() + seconds
             while (done := await self._watch.done()) < at_least or time.perf_counter() < end:

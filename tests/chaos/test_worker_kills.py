@@ -17,6 +17,7 @@ from mnemolog.schemas.provenance import Stage
 from mnemolog.schemas.turn import Turn
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.topics import MEMORY_EVENTS, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 from mnemolog.streams.runtime.worker import ALL_STAGES
 from mnemolog.streams.settings import StreamsSettings
 from tests.chaos.checker import check, read_log
@@ -58,7 +59,7 @@ async def model_server(
             max_pending=64,
             conflict_threshold=0.97,  # the server's vectors mean nothing: only equal words are near
         )
-        await ensure_topics(bootstrap, partitions=settings.partitions, prefix=settings.topic_prefix)
+        await ensure_topics(KafkaAddress(bootstrap), partitions=settings.partitions, prefix=settings.topic_prefix)
         yield server, settings
 
 
@@ -150,5 +151,5 @@ async def assert_all_ended(settings: StreamsSettings, turns: Sequence[Turn]) -> 
     for turn in turns:
         published.setdefault(turn.scope.owner, []).append(turn.turn_id)
         active.setdefault(turn.scope.user_id or "", set()).add(turn.messages[0].content)
-    verdict = check(log, settings.postgres, published, active, {turn.turn_id: "facts" for turn in turns})
+    verdict = check(log, settings.postgres, published, active, {turn.turn_id: "stored" for turn in turns})
     assert not verdict.faults, verdict.faults

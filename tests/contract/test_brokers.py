@@ -11,6 +11,7 @@ from mnemolog.streams.kafka.dead_letters import DeadLetter, DeadLetterWriter
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.kafka.sender import EnqueueRecord, Sender
 from mnemolog.streams.kafka.topics import DEAD_LETTERS, EXTRACTED_FACTS, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 from tests.support.servers.kafka_client import PARTITIONS, producer, read_all
 from tests.support.servers.memory_broker import MemoryBroker
 
@@ -44,7 +45,7 @@ def memory_broker() -> Broker:
 @pytest.fixture
 async def kafka(bootstrap: str, topic_suffix: str) -> AsyncIterator[Broker]:
     prefix = f"{topic_suffix}-"
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    await ensure_topics(KafkaAddress(bootstrap), partitions=PARTITIONS, prefix=prefix)
     async with producer(bootstrap) as client:
 
         async def enqueue(topic: str, **record: object) -> Awaitable[object]:

@@ -9,6 +9,7 @@ from mnemolog.projections.rebuild.rebuild import rebuild
 from mnemolog.projections.rebuild.replay import LogSource, TableLogSource, open_table_log
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.readers import KafkaLogReader
+from mnemolog.streams.kafka_address import KafkaAddress
 from tests.support.builders.commits import ALICE, BOB, added, commit, fact_id_at, replaced
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.servers.kafka_client import PARTITIONS, producer
@@ -30,13 +31,13 @@ RECORDS = {
 
 @asynccontextmanager
 async def kafka_log(bootstrap: str, prefix: str, _: ProjectedDatabase) -> AsyncIterator[LogSource]:
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    await ensure_topics(KafkaAddress(bootstrap), partitions=PARTITIONS, prefix=prefix)
     async with producer(bootstrap) as client:
         for partition, values in RECORDS.items():
             for value in values:
                 await client.send(f"{prefix}memory_events", key=b"k", value=value, partition=partition)
         await client.flush()
-    log = KafkaLogReader(bootstrap, prefix=prefix)
+    log = KafkaLogReader(KafkaAddress(bootstrap), prefix=prefix)
     try:
         yield log
     finally:

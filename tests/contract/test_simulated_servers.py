@@ -15,6 +15,7 @@ from faust.types import TP
 from mnemolog.projections.sql import queries
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.topics import EXTRACTED_FACTS, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 from tests.simulation.loop import SimulatedLoop, run_simulated
 from tests.simulation.servers.broker import Broker
 from tests.simulation.servers.faust_driver import SimulatedThread
@@ -169,7 +170,7 @@ def _in_a_simulation(main: Callable[[SimulatedLoop, Scenario], Any]) -> Run:
 
 @pytest.fixture
 async def prefix(bootstrap: str, topic_suffix: str) -> str:
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=f"{topic_suffix}-")
+    await ensure_topics(KafkaAddress(bootstrap), partitions=PARTITIONS, prefix=f"{topic_suffix}-")
     return f"{topic_suffix}-"
 
 

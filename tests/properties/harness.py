@@ -4,10 +4,10 @@ Only Kafka and the models are left out. Each history has a scope of its own; not
 """
 
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from mnemolog.projections.database import Pool, open_pool
 from mnemolog.projections.stores.facts import FactStore
@@ -20,11 +20,18 @@ from mnemolog.schemas.turn import Turn
 from mnemolog.schemas.vector import Vector
 from mnemolog.streams.commands.expiry import ExpirySweep
 from mnemolog.streams.kafka.record import KafkaRecord
-from mnemolog.streams.llm.ports import AskModel, EmbeddingResult, Prompt, RequestSource, SourceQuestion, TimedReply
+from mnemolog.streams.llm.ports import (
+    AskModel,
+    EmbeddingResult,
+    Prompt,
+    Reply,
+    RequestSource,
+    SourceQuestion,
+    TimedReply,
+)
 from mnemolog.streams.runtime.decision_stages import DecisionStages, Stores
 from mnemolog.streams.settings import StreamsSettings
 from mnemolog.streams.stages.processor import ReceivedEnvelope
-from tests.properties.model import PerfectReader
 from tests.properties.sentences import read
 from tests.support.builders.commits import MODEL, vector
 
@@ -36,19 +43,26 @@ _AXES: Final = 512
 _KEYS: Final = ("home_city", "employer", "pet", "drink", "allergy", "other")
 
 
+class Reader(Protocol):
+    """What answers in the place of a language model."""
+
+    def reply(self, source_id: str, prompt: Prompt, attempt: int, /) -> str | Awaitable[Reply]: ...
+
+
 class _Models:
     """The models of the history that runs: its reader, and vectors that follow from the texts."""
 
     model = MODEL
 
     def __init__(self) -> None:
-        self.reader: PerfectReader | None = None
+        self.reader: Reader | None = None
         self.chat = self.resolver = self.embedder = self
 
     def for_source(self, source: RequestSource, _question: Prompt) -> AskModel:
         async def ask(prompt: Prompt, attempt: int) -> TimedReply:
             assert self.reader is not None
-            text = self.reader.reply(source.source_id, prompt, attempt)
+            reply = self.reader.reply(source.source_id, prompt, attempt)
+            text = reply if isinstance(reply, str) else (await reply).text
             return TimedReply(text=text, model="reader-1", milliseconds=0)
 
         return ask
@@ -110,7 +124,7 @@ class Harness:
             finally:
                 await harness.stages.close()
 
-    async def start_history(self, reader: PerfectReader, kind: "type[History] | None" = None) -> "History":
+    async def start_history(self, reader: Reader, kind: "type[History] | None" = None) -> "History":
         if self._count % HISTORIES_BETWEEN_CLEANINGS == 0:
             await self.clean()
         self._count += 1

@@ -111,7 +111,7 @@ class PerfectReader:
             yield decision_on(conflict, verdict, targets)
 
 
-def best_verdict(
+def best_verdict(  # noqa: C901 -- the rules one below the other
     conflict: NumberedConflict, used: set[int], ended: set[int], *, greedy: bool
 ) -> tuple[Verdict, Targets]:
     """The right verdict. What a reply has `used` is not ended by it, and what it has `ended` is not used again."""
@@ -137,6 +137,9 @@ def best_verdict(
     if "KEEP" in found or "MERGE" in found:  # what only waits does not count beside what is known
         active = {verdict: [one for one in targets if one[1].status == "active"] for verdict, targets in found.items()}
         found = {verdict: targets for verdict, targets in active.items() if targets} or found
+    denials = found.get("CONTRADICT", [])
+    if "REPLACE" in found and not any((known := meaning_of(one)) and known.holds for _, one in denials):
+        found["REPLACE"] += found.pop("CONTRADICT", [])  # it ends the value before it, and what denied its own
     best = next((verdict for verdict in PRIORITY if verdict in found), None)
     if best is None:
         return "ADD", ()

@@ -6,17 +6,20 @@ people each turn says one thing of one of them, so that its name stands for its 
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import combinations
 from typing import Final
 
 from tests.properties.sentences import NAME, TIES
-from tests.properties.steps import Order, Step, Turn
+from tests.properties.steps import START, Order, Step, Turn
 from tests.properties.truth import Episode, Statement, are_rivals, timeline
 
 SHORT_FORMS: Final = {"Alex": ("Alexander", "Alexandra"), "Dan": ("Daniel",)}
 """Names that may be short for others."""
 ALIKE: Final = ({"Dan", "Daniel", "Daniela"}, {"Alexander", "Alexandra"})
 """Names of two people who may yet be one."""
+SEVERAL: Final = {"my colleague"}
+"""What several may be to the user: where no name is said, nobody known before is meant."""
 USER: Final = "user"
 
 
@@ -58,6 +61,10 @@ class Name:
     @property
     def is_tie(self) -> bool:
         return self.key in TIES
+
+    @property
+    def told_at(self) -> datetime:
+        return START if self.by is None else self.by.step.arrives
 
 
 @dataclass(eq=False)
@@ -109,6 +116,9 @@ class Seen:
     texts: list[str] = field(default_factory=list)
     """What holds of them, by the words of who said it first."""
     unresolved: set[str] = field(default_factory=set)
+    disputed: list[Sequence[str]] = field(default_factory=list, compare=False)
+    """Two values each that cannot hold at once, the later one last: the later one, or the one that came back, is
+    unresolved."""
     pending: set[str] = field(default_factory=set)
     """Those that they may be one with, and nobody has said so or denied it."""
     ties: set[tuple[str, str]] = field(default_factory=set)
@@ -138,6 +148,7 @@ class People:
         self.twins: set[tuple[str, str]] = set()
         for one in told:
             self._take(one)
+        self.names += [Name(one, self.own[one]) for one in self.never_split & {*self.about.values()}]
 
     def _take(self, told: Told) -> None:
         match told.step:
@@ -261,15 +272,15 @@ class People:
         own, shown = self.own[head], [one.text for one in self.shown_names()[head]]
         if head not in self.renamed and key_of(own) in TIES:
             named = [one for one in self.known()[head] if not one.is_tie]
-            first = min(named, key=lambda one: one.whose != head, default=None)
+            first = min(named, key=lambda one: (one.whose != head, one.told_at, one.text), default=None)
             if first is not None:
                 own = self.own[first.whose] if first.whose in self.renamed else first.text
         return own if any(f" {own} " in f" {name} " for name in shown) else [*shown, "unnamed person"][0]
 
-    def meant(self, words: str, others: frozenset[str] = frozenset()) -> str | None:
+    def meant(self, words: str, others: frozenset[str] = frozenset(), here: Collection[str] = ()) -> str | None:
         """Who of those that are known is meant; None where that is nobody, or in doubt.
 
-        `others` are further names of whom a promoted fact is about.
+        `others` are further names of whom a promoted fact is about, `here` those whom the same command brought.
         """
         tie, name = words_of(words)
         told = others | {name}
@@ -278,18 +289,22 @@ class People:
             return USER
         shown = self.shown_names()
         tied, nameless = holders_of(tie, shown), self.nameless(tie)
+        if tie in SEVERAL:
+            tied_alone, nameless_alone = ([one for one in each if one in here] for each in (tied, nameless))
+        else:
+            tied_alone, nameless_alone = tied, nameless
         called = list(dict.fromkeys(one for key in sorted(told) for one in holders_of(key, known)))
         if others and called:
             called = [one for one in called if not are_two(told, {each.key for each in known[one]})]
         plain = [one for one in called if not any(name.is_tie for name in shown[one])]
         if not name:
-            fitting = tied if len(tied) == 1 else nameless
+            fitting = tied_alone if len(tied_alone) == 1 else nameless_alone
         elif tie and called:
             fitting = [one for one in called if one in tied] or (plain if len(called) == 1 else [])
         elif called:
             fitting = called if len(called) == 1 else plain
         else:
-            fitting = nameless or self._short(told, tie)
+            fitting = nameless_alone if nameless else self._short(told, tie)
         return fitting[0] if len(fitting) == 1 else None
 
     def nameless(self, tie: str) -> list[str]:
@@ -301,7 +316,7 @@ class People:
         """Of those who are one the one whose name was said; of a name that several have the one whom they are."""
         tie, name = words_of(words)
         forms = {name, *forms_of(name)}
-        names = self.known().get(head, [])
+        names = (self.known() if name else self.shown_names()).get(head, [])
         bearers = [one.whose for one in names if one.key in ({name} if name else {tie})]
         bearers = bearers or [one.whose for one in names if one.key in forms]
         return head if head in bearers or not bearers else bearers[0]
@@ -330,12 +345,16 @@ class People:
 
     def twins_of(self, words: str, others: frozenset[str]) -> frozenset[str]:
         """Those whom the name of somebody new may mean."""
-        known, told = self.known(), {words_of(words)[1], *others} - {""}
+        known, (tie, name) = self.known(), words_of(words)
+        told = {name, *others} - {""}
+        if not told:
+            return frozenset(holders_of(tie, self.shown_names()))
         alike = {one for names in ALIKE if told & names for one in names}
-        for names in (told, alike.union(*map(forms_of, told))):
-            if found := {one for name in names for one in holders_of(name, known)}:
-                return frozenset(found)
-        return frozenset()
+        called, near = (
+            {one for name in names for one in holders_of(name, known)}
+            for names in (told, alike.union(*map(forms_of, told)))
+        )
+        return frozenset(called or self.nameless(tie) or near)
 
     def given_names(self, words: str, whose: str | None, *, is_promoted: bool) -> tuple[str, ...]:
         """The names that words give whom they mean: a name stays whose it is, unless it is of somebody new."""
@@ -409,7 +428,8 @@ class People:
         for head, one in found.items():
             mine = [episode for episode in open_now if episode.topic[0] == head]
             one.texts = sorted(told.said.text for episode in mine for told in episode.told)
-            one.unresolved = {text for pair in combinations(mine, 2) for text in _question(*pair)}
+            one.disputed = [said for pair in combinations(mine, 2) if (said := _disputed(*pair))]
+            one.unresolved = {said[-1] for said in one.disputed}
             ties = ((words_of(told.words)[0], told.name) for told in self.facts_of(head))
             one.ties = {(TIES[tie], name) for tie, name in ties if tie}
             one.names.add(one.name)
@@ -430,11 +450,11 @@ class People:
         return found
 
 
-def _question(one: Episode, other: Episode) -> list[str]:
-    """The later of two values that were told of two people who are one now."""
-    said = [one.told[0], other.told[0]]
+def _disputed(one: Episode, other: Episode) -> list[str]:
+    """Two values that were told of two people who are one now, or of which one came back."""
+    said = sorted([one.told[0], other.told[0]], key=lambda told: told.begins)
     asked = are_rivals(one.meaning, other.meaning) and not any(a.source in (b.beside or ()) for a in said for b in said)
-    return [max(said, key=lambda told: told.begins).said.text] if asked else []
+    return [told.said.text for told in said] if asked else []
 
 
 def holders_of(key: str, known: Mapping[str, Sequence[Name]]) -> list[str]:
@@ -466,16 +486,26 @@ def people_after(steps: Iterable[Step], *, of_run: bool = False) -> People:
     return People(run if of_run else told)
 
 
-def _said(turn: Turn, before: People, called: str = "", others: frozenset[str] = frozenset()) -> Told:
+def _said(
+    turn: Turn,
+    before: People,
+    called: str = "",
+    others: frozenset[str] = frozenset(),
+    here: Collection[str] = (),
+) -> Told:
     """What a turn tells of whom its words mean, or the words by which somebody is `called` elsewhere."""
     one, words = Told(turn), turn.said[0].subject or ""
-    meant = before.meant(called or words, others)
+    meant = before.meant(called or words, others, here)
     one.whose = before.bearer(words, meant) if meant else turn.name
     one.twins = frozenset() if meant else before.twins_of(called or words, others)
     one.gives = () if meant == USER else before.given_names(words, meant, is_promoted=bool(called))
     one.proposed = before.proposal(words, meant)
     same = before.one_with(meant) if meant in before.heads else set()
-    one.beside = frozenset(name for name, whose in before.about.items() if whose in same)
+    left = {
+        told.at for _, told in before.statements() if not told.meaning.holds
+    }  # a later value took no place of these
+    over = {told.source for episode in before.episodes() if episode.ends in left for told in episode.told}
+    one.beside = frozenset(name for name, whose in before.about.items() if whose in same and name not in over)
     return one
 
 
@@ -489,7 +519,7 @@ def _promote(run: People, told: list[Told], order: Order) -> None:
             parts = (next((name.key for name in names if name.is_tie == is_tie), "") for is_tie in (True, False))
             turn = replace(one.step, in_run=False, arrives=order.arrives)
             others = frozenset(name.key for name in names if not name.is_tie)
-            said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, others)
+            said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, others, brought)
             if {*(said.proposed or ())} & brought:
                 said.proposed = None  # nobody is asked about two that one command brings
             told.append(said)

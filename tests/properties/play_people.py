@@ -119,6 +119,11 @@ class PeoplePlayer(Player):
         async with self._harness.pool.connection() as conn:
             listed = {one.fact_id: one for one in await facts(conn, self._scope, at=self._harness.now) if holding(one)}
             found = await self._seen(conn, listed)
+            for who in found.keys() & expected.keys():
+                flagged, pairs = found[who].unresolved, expected[who].disputed
+                every = {text for pair in pairs for text in pair}
+                if flagged <= every and not any(flagged.isdisjoint(pair) for pair in pairs):
+                    expected[who].unresolved = flagged
             steps = self._history.steps
             changes = [at for at, one in enumerate(steps) if isinstance(one, Order) and one.kind in IDENTITY]
             if any(isinstance(one, Turn) for one in steps[min(changes, default=0) :]):  # it may have decided a question

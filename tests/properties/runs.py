@@ -13,6 +13,7 @@ from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.projections.migrations.upgrade import migrate
 from tests.properties.harness import Harness
 from tests.properties.play import check_facts
+from tests.properties.play_dialogues import check_dialogues
 from tests.properties.play_people import check_people
 from tests.properties.shared import check_shared
 from tests.properties.twin import check_memory
@@ -29,7 +30,7 @@ class Property:
 
 PROPERTIES: Final = (
     *(Property("facts", check_facts), Property("people", check_people), Property("shared", check_shared)),
-    Property("memory", check_memory),
+    *(Property("memory", check_memory), Property("dialogues", check_dialogues)),
 )
 
 

@@ -14,7 +14,7 @@ EVERY: Final = (*SINGLE, *SEVERAL)
 RISKY: Final = ("allergy",)
 Feature = Literal[
     "end", "denial", "plan", "term", "detail", "again", "doubt", "late", "people", "greedy", "several",
-    "immutable", "slotless", "recalled", "ahead", "careless",
+    "immutable", "slotless", "recalled", "ahead", "careless", "category",
     "delete", "edit", "undo", "settle", "import", "run", "publish", "timer",
 ]  # fmt: skip
 """What comes about in a history, and how its reader reads."""

@@ -1,6 +1,6 @@
 """What a turn gets does not depend on who shares its call, and not under which number a model writes its facts.
 
-Nor does it get what a part of its sentence says and the whole of it does not.
+Nor does it get what a part of its sentence says and the whole of it does not, or what only an earlier turn says.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mnemolog.schemas.facts import CATEGORIES
 from mnemolog.schemas.scope import Scope
+from mnemolog.schemas.stored import Background, EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.llm.extract_reply import parse_extraction
 from mnemolog.streams.llm.ports import ExtractionTask, Reply
@@ -47,6 +48,7 @@ INVENTED: Final = (
 async def check_shared(_harness: Harness, random: Random) -> None:
     """Divide a reply to some turns, right or with facts under the numbers of other turns: each gets its own or asks."""
     check_grounding(*random.choice(INVENTED))
+    check_conversation(random.choice(TALK), random.choice(TALK))
     said = random.sample(TALK, random.randint(2, 4))
     numbers = list(range(1, len(said) + 1))
     if len({answer for _, answer, _ in said}) < len(said):  # swapped ones cannot be told apart
@@ -61,6 +63,19 @@ def check_grounding(said: Mapping[str, str], excerpt: str, text: str) -> None:
     messages = [Message(role="user", content=sentence, name=name) for name, sentence in said.items()]
     stated = facts_reply(fact_json(text, excerpt=excerpt, category="other", subject="Alice"))
     assert text not in (_texts(stated, _task(0, *messages)) or ()), f"{said} say that {text!r}"
+
+
+def check_conversation(said: tuple[str | None, str, str], before: tuple[str | None, str, str]) -> None:
+    """A question explains its answer from an earlier turn as from this one; an earlier turn's statement is no fact."""
+    question, answer, text = said
+    asked, reply = Message(role="assistant", content=question or "Go on."), Message(role="user", content=answer)
+    talk = [Message(role="user", content=before[1]), asked]
+    facts = [fact_json(one, excerpt=excerpt, category="other", subject="Alice") for _, excerpt, one in (said, before)]
+    alone = _texts(facts_reply(facts[0]), _task(0, asked, reply))
+    found = _texts(facts_reply(*facts), _task(0, reply, before=talk))
+    if before[1] != answer:  # else the model says that the answer is one to another question
+        assert found in (None, alone), f"{answer!r} after {[one.content for one in talk]} gets {found}, alone {alone}"
+    assert alone in (None, [text])
 
 
 def check_division(said: Sequence[tuple[str | None, str, str]], numbers: Sequence[int]) -> None:
@@ -79,15 +94,20 @@ def check_division(said: Sequence[tuple[str | None, str, str]], numbers: Sequenc
         )
 
 
-def _task(place: int, *messages: Message) -> ExtractionTask:
+def _task(place: int, *messages: Message, before: Sequence[Message] = ()) -> ExtractionTask:
+    at = on_day(0) + timedelta(minutes=place)
+    earlier = [
+        EarlierMessage.model_validate({"turn_id": "before", "role": one.role, "content": one.content, "at": at})
+        for one in before
+    ]
     turn = Turn(
         turn_id=f"t{place}",
         scope=Scope(user_id="alice"),
         messages=messages,
-        occurred_at=on_day(0) + timedelta(minutes=place),
+        occurred_at=at,
         speaker="Alice",
     )
-    return ExtractionTask(turn=turn, categories=CATEGORIES)
+    return ExtractionTask(turn=turn, categories=CATEGORIES, background=Background(messages=tuple(earlier)))
 
 
 def _texts(reply: str, task: ExtractionTask) -> Any:

@@ -9,8 +9,8 @@ from tests.properties.sentences import Meaning, write
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 Certainty = Literal["explicit", "speculation"]
 Kind = Literal[
-    "delete", "correct", "update", "confirm", "reject", "undo", "import", "promote", "publish", "delete_key", "timer",
-    "rename", "call", "merge", "split", "forget", "summarise",
+    "delete", "correct", "update", "confirm", "reject", "undo", "import", "promote", "publish", "delete_key",
+    "delete_category", "timer", "rename", "call", "merge", "split", "forget", "summarise",
 ]  # fmt: skip
 Topic = tuple[str, str, str]
 """Person, key and value."""
@@ -24,7 +24,7 @@ def on_day(day: float) -> datetime:
 class Said:
     """One sentence; `slotless` where the extraction finds no key in it, `far` where its vector is near no other one.
 
-    Its excerpt is the value alone where it is a `short` answer.
+    Its excerpt is the value alone where it is a `short` answer; `also` are categories besides that of its key.
     """
 
     meaning: Meaning
@@ -34,6 +34,12 @@ class Said:
     slotless: bool = False
     far: bool = False
     short: bool = False
+    also: frozenset[str] = frozenset()
+
+    @property
+    def categories(self) -> frozenset[str]:
+        """All of them; "other" is one only where there is no other."""
+        return self.also | {self.meaning.slot.category} - {"other"} or frozenset({"other"})
 
     @property
     def text(self) -> str:
@@ -41,7 +47,7 @@ class Said:
 
     def __str__(self) -> str:
         marks = [mark for mark in ("slotless", "far", "short") if getattr(self, mark)]
-        marks += [self.certainty] if self.certainty != "explicit" else []
+        marks += [*([self.certainty] if self.certainty != "explicit" else []), *sorted(self.also)]
         return f"{self.text}{marks or ''}"
 
 
@@ -72,8 +78,9 @@ class Turn:
 class Order:
     """A command: on the fact of a topic, on an earlier step (`of`), or on all; `said` is its new text.
 
-    Of people: `who` is concerned, `other` whom they are merged into, or lose the name `called` to them; `facts` are the
-    turns whose facts are moved or deleted, `names` those that a split moves as well.
+    Of a deletion the category is what is `called`. Of people: `who` is concerned, `other` whom they are merged into, or
+    lose the name `called` to them; `facts` are the turns whose facts are moved or deleted, `names` those that a split
+    moves as well.
     """
 
     name: str

@@ -15,7 +15,7 @@ from tests.properties.shared import TALK, check_division
 from tests.properties.told_people import STORIES, told_by_hand
 from tests.support.paths import ROOT
 
-ORACLES = ("sentences", "steps", "truth", "scenes", "told", "people", "told_people")
+ORACLES = ("sentences", "steps", "truth", "scenes", "told", "people", "told_people", "dialogues")
 """What says what is so: it shares no code with the product."""
 
 HISTORIES = int(os.environ.get("MNEMOLOG_PROPERTY_HISTORIES", "100"))

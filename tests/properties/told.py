@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 from tests.properties.scenes import SCENES, Feature
 from tests.properties.sentences import NAME, SLOTS, SUBJECTS, Form, Meaning, Slot
 from tests.properties.steps import START, Kind, Order, Said, Step, Turn, on_day
-from tests.properties.truth import HIGH_RISK, Statement, Truth, effects, truth_after
+from tests.properties.truth import HIGH_RISK, Statement, Truth, are_rivals, effects, truth_after
 
 FEATURES: Final[tuple[Feature, ...]] = get_args(Feature)
 THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
@@ -43,6 +43,8 @@ THEMES: Final[tuple[tuple[Feature, ...], ...]] = (
     ("run", "immutable"),
     ("run", "end", "immutable"),
     ("publish", "delete", "edit", "detail"),
+    ("category", "detail", "delete", "edit"),
+    ("category", "doubt", "settle", "denial"),
 )
 FORMS: Final[dict[Feature, tuple[str, ...]]] = {
     "detail": ("detail",),
@@ -59,8 +61,11 @@ ORDERS: Final[dict[Feature, tuple[Kind, ...]]] = {
     "import": ("import",),
     "run": ("promote",),
     "publish": ("publish", "publish", "publish"),
+    "category": ("delete_category",),
     "timer": ("timer",),
 }
+MORE: Final = ("health", "task_context", "professional")
+"""Categories that a sentence may have besides that of its key, the first of high risk."""
 MOST_STEPS: Final = 8
 SHARE_OF_SCENES: Final = 0.3
 
@@ -104,15 +109,17 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             assert step.said is not None
             meaning = step.said.meaning
             known = truth.current(meaning.topic)
-            if truth.held():
-                return False
+            same = (one for one in truth.episodes() if one.topic == meaning.topic)
+            if truth.held() or any(step.true_from and one.is_over(step.arrives) for one in same):
+                return False  # whether a value that has ended held until today is open
             if known is not None:  # without a model only equal words are known to say the same
                 return step.said.text in {one.said.text for one in known.told}
             others = (one for one in truth.open() if one.topic[:2] == meaning.topic[:2])
             return not meaning.slot.single_valued or not any(others)
         case "confirm" | "reject":
-            is_open = any(one.source == step.of for one in truth.held())
-            return is_open and (step.kind == "reject" or len(truth.held()) == 1)
+            meant = next((one for one in truth.held() if one.source == step.of), None)
+            may_confirm = meant is not None and len(truth.held()) == 1 and not _is_told_since(truth, meant)
+            return may_confirm if step.kind == "confirm" else meant is not None
         case "undo":
             named = [one for one in before if one.name == step.of]
             echoes = (isinstance(one, Turn) and {said.text for said in one.said} <= {*one.recalled} for one in named)
@@ -121,6 +128,12 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
             return truth.run is not None and not promoted
         case _:
             return True
+
+
+def _is_told_since(truth: Truth, held: Statement) -> bool:
+    """Whether what a held statement would end was said again: which of the two a person then means is open."""
+    beside = (one for one in truth.open() if are_rivals(one.meaning, held.meaning))
+    return any(told.at > held.at for one in beside for told in one.told)
 
 
 def is_news(truth: Truth, meaning: Meaning, at: datetime) -> bool:
@@ -144,9 +157,11 @@ def drawn_history(random: Random) -> History:
         features -= {"ahead", "plan", "denial", "delete", "edit", "undo", "import", "run", "publish"}
     if "careless" in features:  # what a check reads as a detail stands beside a human's word, and waits for nobody
         features -= {"immutable", "doubt"}
+    if "category" in features:  # equal words bring no category
+        features -= {"late", "careless", "immutable", "slotless", "import", "run", "recalled"}
     if "run" in features:  # an import has no time at which it was said
         features -= {"import"}
-    if "delete" in features:  # whether a passed term is selected by `delete_all` depends on the timer
+    if {"delete", "category"} & features:  # whether a passed term is selected by `delete_all` depends on the timer
         features -= {"term"}
     return _Teller(random, features).tell((), random.randint(3, MOST_STEPS))
 
@@ -274,6 +289,7 @@ class _Teller:
             certainty="speculation" if doubted and self._has("doubt", 0.6) else "explicit",
             slotless=bool(meaning.details) and self._has("slotless"),
             short=not meaning.details and self._has("recalled"),
+            also=frozenset(self._random.sample(MORE, 1)) if meaning.holds and self._has("category") else frozenset(),
         )
 
     def _subject(self, person: str) -> str | None:
@@ -281,7 +297,7 @@ class _Teller:
         words = [one for one in SUBJECTS[person] if one]
         return words[len(self._steps) % len(words)] if "people" in self._features else self._subjects[person]
 
-    def _order(self, kind: Kind) -> Order | None:  # noqa: PLR0911 -- one way out a kind
+    def _order(self, kind: Kind) -> Order | None:  # noqa: C901, PLR0911 -- one way out a kind
         truth, name = truth_after(self._steps), f"c{len(self._steps)}"
         order = Order(name, self._now, kind)
         known = self._random.choice(truth.open() or [None])
@@ -290,6 +306,13 @@ class _Teller:
                 return None
             case "delete" | "delete_key":
                 return replace(order, topic=known.topic) if known else None
+            case "delete_category" if any(told.since for one in truth.open() for told in one.told):
+                return None  # an edit may have no category
+            case "delete_category" if known is None:
+                return None
+            case "delete_category":
+                assert known is not None
+                return replace(order, called=self._random.choice(sorted(known.categories)))
             case "correct" | "update":
                 assert known is not None
                 told = {one.topic for one in truth.episodes()}

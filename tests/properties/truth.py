@@ -12,7 +12,7 @@ from typing import Final, Literal
 from tests.properties.sentences import Meaning
 from tests.properties.steps import START, Order, Said, Step, Topic, Turn
 
-HIGH_RISK: Final = ("identity", "health", "finance")
+HIGH_RISK: Final = {"identity", "health", "finance"}
 RESEND: Final = timedelta(minutes=10)
 """Equal words of one speaker within it are one statement that was sent twice."""
 Effect = Literal["now", "until", "never", "more"]
@@ -68,6 +68,8 @@ class Episode:
     told: list[Statement]
     details: set[str] = field(default_factory=set)
     ends: datetime | None = None
+    categories: frozenset[str] = frozenset()
+    """Those of its first statement, and of all that added something."""
 
     @property
     def topic(self) -> Topic:
@@ -146,7 +148,7 @@ class Truth:
     def take(self, step: Step) -> None:
         self.now = step.arrives
         self._order(step) if isinstance(step, Order) else self._turn(step)
-        is_deletion = isinstance(step, Order) and step.kind in ("delete", "delete_key")
+        is_deletion = isinstance(step, Order) and step.kind.startswith("delete")
         while gone := [one for one in self.held() if not self._is_about_something(one)]:
             # Nothing is left to be asked about; what a deletion leaves alone with its key is so.
             is_alone = is_deletion and len(gone) == 1 and gone[0].meaning.holds and not gone[0].meaning.details
@@ -222,7 +224,7 @@ class Truth:
     @staticmethod
     def _is_guarded_denial(new: Statement, known: Statement) -> bool:
         doubt = new.said.certainty != "explicit"
-        risky = known.meaning.slot.category in HIGH_RISK
+        risky = bool(known.said.categories & HIGH_RISK)
         denied = known.meaning.form == "denial" and known.certain
         return known.human or (risky and (doubt or denied)) or (doubt and known.certain)
 
@@ -241,7 +243,7 @@ class Truth:
         if how != "more" and any(one.at > new.at for one in known.told):
             return False  # it was said since: a late statement is history
         doubt = new.said.certainty != "explicit"
-        risky = known.meaning.slot.category in HIGH_RISK
+        risky = bool(known.categories & HIGH_RISK)
         denial = how == "never" and known.begins <= new.at
         ends = how != "more"
         return known.human or (risky and (doubt or (denial and known.certain))) or (ends and doubt and known.certain)
@@ -252,18 +254,25 @@ class Truth:
             case "delete":
                 assert known is not None
                 self._void(known)
-            case "delete_key":
-                for one in self.open():
-                    if order.topic is not None and one.topic[1] == order.topic[1]:
-                        self._void(one, "deleted")
+            case "delete_key" | "delete_category":
+                self._delete_all(order)
             case "correct" | "update":
                 assert known is not None
                 assert order.said is not None
                 human = order.kind == "correct"
                 begins = known.begins if human or known.begins > order.arrives else order.arrives
-                new = Statement(order.said, order.arrives, order.name, human=human or known.human, since=begins)
+                said = replace(order.said, also=known.categories)
+                new = Statement(said, order.arrives, order.name, human=human or known.human, since=begins)
                 if human or known.begins > order.arrives:
                     self._void(known)
+                if human:  # what waits to take its place waits to take that of its correction
+                    for pending in self.held():
+                        is_other = pending.meaning.holds and pending.meaning.value != known.meaning.value
+                        pending.concerns += (
+                            [new]
+                            if is_other and not {*map(id, known.told)}.isdisjoint(map(id, pending.concerns))
+                            else []
+                        )
                 new.instead_of = known.told[0].instead_of if human else known.topic
                 self.statements.append(new)
             case "confirm" | "reject":
@@ -284,6 +293,22 @@ class Truth:
             case _:
                 pass
 
+    def _delete_all(self, order: Order) -> None:
+        """Delete what holds or waits of a key or a category; what that had ended holds again where it is not meant."""
+
+        def is_meant(categories: frozenset[str], key: str) -> bool:
+            return order.called in categories if order.called else order.topic is not None and key == order.topic[1]
+
+        episodes = self.episodes()
+        for one in self.open():
+            if is_meant(one.categories, one.topic[1]):
+                before = (known for known in episodes if known.topic[:2] == one.topic[:2] and known.ends)
+                are_all = all(is_meant(known.categories, known.topic[1]) for known in before)
+                self._void(one, "deleted" if are_all else "void")
+        for pending in self.held():
+            if is_meant(pending.said.categories, pending.meaning.key):
+                pending.state = "void"
+
     @staticmethod
     def _void(known: Episode, state: Literal["void", "deleted"] = "void") -> None:
         for one in known.told:
@@ -294,10 +319,12 @@ class Truth:
         """What holds in the run, or ends something there, was told to the user when it was told to the run."""
         assert self.run is not None
         self.run.now = order.arrives
-        kept = {id(told) for one in self.run.open() for told in one.told}
+        kept, said = {id(told) for one in self.run.open() for told in one.told}, set[tuple[object, ...]]()
         for one in self.run.statements:
-            if one.state == "told" and (id(one) in kept or not one.meaning.holds):
+            claim = (*one.meaning.claim, one.human)
+            if one.state == "told" and (not one.meaning.holds or (id(one) in kept and claim not in said)):
                 self._add(replace(one, source=order.name))
+                said.add(claim)
 
 
 def claims_of(known: Iterable[Meaning | Episode]) -> set[Claim]:
@@ -358,12 +385,15 @@ def _hold(new: Statement, episodes: list[Episode]) -> None:
             continue
         is_same = known.topic == meaning.topic and known.meaning.until == meaning.until
         if is_same and not known.is_over(max(new.at, new.begins)):
+            if not meaning.details <= known.details:
+                known.categories = (known.categories | new.said.categories) - {"other"} or known.categories
             known.told.append(new)
             known.details |= meaning.details
             known.begins = min(known.begins, new.begins)
             return
     later = [one.begins for one in episodes if are_rivals(one.meaning, meaning) and one.begins > new.begins]
-    episodes.append(Episode(meaning, new.begins, [new], set(meaning.details), min(later, default=None)))
+    end = min(later, default=None)
+    episodes.append(Episode(meaning, new.begins, [new], set(meaning.details), end, new.said.categories))
 
 
 def are_rivals(one: Meaning, other: Meaning) -> bool:
@@ -383,7 +413,7 @@ def effects(new: Statement, episodes: Sequence[Episode]) -> Iterator[tuple[Episo
             continue
         is_same, has_begun = known.topic == meaning.topic, known.begins <= new.at
         match meaning.form:
-            case _ if known.topic == new.instead_of:
+            case _ if known.topic == new.instead_of and known.begins <= new.begins:
                 yield known, "now"
             case "correction" if are_rivals(known.meaning, meaning):
                 yield known, "never"

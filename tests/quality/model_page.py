@@ -1,16 +1,21 @@
 """docs/model.md: what a real model makes of labelled cases and of a conversation, from the results of the commands."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Final
 
 from mnemolog.schemas.base import Record
+from mnemolog.streams.llm.extract_prompt import PROMPT_VERSION
 from tests.bench.markdown import filled, table
 from tests.quality import cases as conflicts
 from tests.quality import report as conflict_report
 from tests.quality.first_hits import Found, SearchScore, judge
+from tests.quality.known_slots import slot_table
+from tests.quality.model_sources import CHAT
 from tests.quality.recordings import FOLDER, Outcome, read_outcomes
 from tests.quality.rival import read_found
 from tests.quality.runs import Cost, Share, load_scores
@@ -88,6 +93,8 @@ def model_page() -> str:
         "model": talk.model,
         "machine": talk.machine,
         "conflicts": conflict_table(recorded),
+        "extractions": extraction_table(),
+        "slots": slot_table(),
         "families": family_table(recorded),
         "dialogues": dialogue_table(every),
         "search": search_table(every, mem0),
@@ -136,6 +143,44 @@ def conflict_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]]) ->
         rows.append(_row(f"{split}: the model", _scored(own), own))
         rows.append(_row(f"{split}: offline rules", _offline(one.id for one in own), []))
     return table(HEAD, rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionTokens:
+    """Of the recorded extractions of a split, most of which show known names and slots: by the usage in the replies.
+
+    `fact` are the tokens of a reply for each fact, `framed` with what stands around the facts; `prompt` are those of
+    the longest prompt. A fact's tokens are its share of the characters of the replies.
+    """
+
+    replies: int
+    facts: int
+    fact: float
+    framed: float
+    prompt: int
+
+    @classmethod
+    def of(cls, split: conflicts.Split) -> "ExtractionTokens":
+        recorded = [json.loads(line) for line in (FOLDER / split / CHAT).read_bytes().splitlines()]
+        asked = [one for one in recorded if one["prompt"] == PROMPT_VERSION]
+        said = [one for one in asked if one["text"].rstrip().endswith("}")]
+        facts = [json.dumps(fact, ensure_ascii=False) for one in said for fact in json.loads(one["text"])["facts"]]
+        tokens = sum(one["usage"]["output_tokens"] for one in said)
+        return cls(
+            replies=len(asked),
+            facts=len(facts),
+            fact=sum(map(len, facts)) * tokens / sum(len(one["text"]) for one in said) / len(facts),
+            framed=tokens / len(facts),
+            prompt=max(one["usage"]["input_tokens"] for one in asked),
+        )
+
+
+def extraction_table() -> str:
+    rows = []
+    for split in conflicts.SPLITS:
+        of = ExtractionTokens.of(split)
+        rows.append((split, f"{of.replies}", f"{of.facts}", f"{of.fact:.1f}", f"{of.framed:.1f}", f"{of.prompt}"))
+    return table(("extractions of", "replies", "facts", "tokens a fact", "with its frame", "longest prompt"), rows)
 
 
 def family_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]]) -> str:

@@ -99,19 +99,19 @@ def key_of(model: str, *texts: str) -> str:
 class RecordedChatModel:
     """Answers from the tape; what is not on it is asked of `live` and recorded.
 
-    Without `live` that raises `ReplyNotRecordedError`. `asked` are the keys and the prompt versions of all questions.
+    Without `live` that raises `ReplyNotRecordedError`. `asked` are all questions by their keys.
     """
 
     def __init__(self, folder: Path, model: str, live: ChatModel | None = None) -> None:
         self.tape = ReplyLog(folder / CHAT)
-        self.asked: dict[str, str] = {}
+        self.asked: dict[str, Prompt] = {}
         self._live = live
         self.model = model
 
     async def complete(self, prompt: Prompt) -> Reply:
         words = [text for message in prompt.messages for text in (message.role, message.content)]
         key = key_of(prompt.model or self.model, *words)
-        self.asked[key] = prompt.version
+        self.asked[key] = prompt
         known = self.tape.get(key)
         if known is None and self._live is None:
             raise ReplyNotRecordedError(f"no {prompt.purpose} reply to these messages is on the tape; record it anew")

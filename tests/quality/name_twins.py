@@ -71,7 +71,7 @@ async def similarities(embedder: Embedder, pairs: Sequence[NamePair]) -> list[fl
         if read is None:
             raise ValueError(f"{name!r} names nothing")
         spoken[name] = read
-    embedded = await embedder.embed([name.untitled for name in spoken.values()])
+    embedded = await embedder.embed([name.proper.text for name in spoken.values()])
     rows = {name: np.array(vector.values) for name, vector in zip(spoken, embedded.vectors, strict=True)}
     found = []
     for pair in pairs:

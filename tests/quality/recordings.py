@@ -4,7 +4,7 @@ A model is asked only what the folder of a split has no reply to; replies that n
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,6 +19,7 @@ from mnemolog.schemas.base import Record
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.events import FactsMerged
 from mnemolog.settings import Settings
+from mnemolog.streams.llm.ports import Prompt
 from mnemolog.streams.settings import StreamsSettings
 from tests.quality import cases as conflicts
 from tests.quality import scores as conflict_scores
@@ -154,12 +155,12 @@ def _places(commits: Sequence[Commit]) -> dict[UUID, tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The outcomes of the cases that have one, the others, and the prompt versions that were asked and are on tape."""
+    """The outcomes of the cases that have one, the others, the questions, and the versions of the prompts on tape."""
 
     outcomes: Sequence[Outcome]
     without: Sequence[str]
     unused: int
-    asked_versions: frozenset[str]
+    asked: Mapping[str, Prompt]
     recorded_versions: frozenset[str]
 
 
@@ -191,7 +192,7 @@ async def run_split(
         outcomes=[one for one in found if one],
         without=[case.id for case, one in zip(some, found, strict=True) if one is None],
         unused=len(chat.tape.keys - chat.asked.keys()),
-        asked_versions=frozenset(chat.asked.values()),
+        asked=chat.asked,
         recorded_versions=frozenset(chat.tape.versions()),
     )
     if live is not None:
@@ -214,7 +215,7 @@ def write_outcomes(folder: Path, outcomes: Sequence[Outcome]) -> None:
 def differences(expected: dict[str, Outcome], run: Run) -> Iterator[str]:
     """What is not as it was recorded, a line each: stale replies first, then each case whose outcome is another."""
     if run.without or run.unused:
-        changed = sorted(run.asked_versions - run.recorded_versions)
+        changed = sorted({one.version for one in run.asked.values()} - run.recorded_versions)
         yield (
             f"recordings are stale: {len(run.without)} cases ask what was never asked ({', '.join(run.without)}), "
             f"{run.unused} replies are asked for by no case"

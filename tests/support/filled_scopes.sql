@@ -47,7 +47,7 @@ INSERT INTO commits (
     output_tokens, reprompts, provenance, metadata, record
 )
 SELECT
-    partition, log_offset, owner, source_id, 'turn', tenant, user_id, 'facts', occurred_at, occurred_at, decided_at,
+    partition, log_offset, owner, source_id, 'turn', tenant, user_id, 'stored', occurred_at, occurred_at, decided_at,
     't', 0, 0, 0, 1, 1, 100, 10, 0, '{}', '{}', ''
 FROM memory_events;
 INSERT INTO turn_journal (

@@ -5,7 +5,7 @@ text of a user is ever HTML: the templates escape everything.
 """
 
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -14,17 +14,16 @@ from urllib.parse import urlencode, urlsplit
 
 import jinja2
 from fastapi import APIRouter, Depends, Form, Query, Request
-from fastapi.routing import APIRoute
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
-from mnemolog.errors import MnemologError, ServerUnavailableError
-from mnemolog.projections.queries.diff import Axis
+from mnemolog.client.inputs import in_utc
 from mnemolog.projections.queries.entity_graph import EntityGraph
 from mnemolog.projections.queries.pending import PendingMerge
+from mnemolog.projections.queries.results import Axis
 from mnemolog.server.access import ForbiddenError, NotAuthenticatedError
+from mnemolog.server.bodies import Body
 from mnemolog.server.gate import COOKIE, Access, Authorise, Gate, Ids
-from mnemolog.server.problems import answer_to, status_of
 
 MAX_FACTS: Final = 1000
 STEPS: Final = 1000
@@ -49,7 +48,6 @@ _TEMPLATES: Final = jinja2.Environment(
 _TEMPLATES.filters["day"] = lambda at: f"{at:%Y-%m-%d %H:%M}" if at else ""
 _TEMPLATES.filters["plain"] = lambda name: str(name).replace("_", " ")
 _FOLDER: Final = Path(__file__).parent
-_IDS: Final = ("user_id", "agent_id", "app_id", "run_id")
 MAX_USERS: Final = 100
 MAX_DRAWN: Final = 40
 MAX_KEY: Final = 8000
@@ -58,31 +56,24 @@ SIGNED_IN_SECONDS: Final = 12 * 3600
 _RADIUS: Final = 40.0
 
 
-class HtmlRoute(APIRoute):
-    """A route whose errors are pages, and which sends whoever has not signed in to do so."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def answer(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except NotAuthenticatedError as error:
-                if request.method == "POST":
-                    return _page("sign_in", {"ids": {}, "message": str(error)}, status=HTTPStatus.UNAUTHORIZED)
-                return RedirectResponse("/page/sign-in", HTTPStatus.SEE_OTHER)
-            except MnemologError as error:
-                status, detail, _ = answer_to(error)
-                return _page("error", {"message": detail, "ids": {}}, status=status)
-
-        return answer
-
-
-router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 
 
 def _page(name: str, values: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
     return HTMLResponse(_TEMPLATES.get_template(f"{name}.html").render(values), status, HEADERS)
+
+
+def is_page(request: Request) -> bool:
+    return request.url.path == "/" or request.url.path.startswith("/page/")
+
+
+def error_page(request: Request, error: Exception, status: int, detail: str) -> Response:
+    """What a browser shows where a request ended with `error`; who has not signed in is sent to do so."""
+    if not isinstance(error, NotAuthenticatedError):
+        return _page("error", {"message": detail, "ids": {}}, status=status)
+    if request.method == "GET":
+        return RedirectResponse("/page/sign-in", HTTPStatus.SEE_OTHER)
+    return _page("sign_in", {"ids": {}, "message": detail}, status=status)
 
 
 class View:
@@ -90,7 +81,7 @@ class View:
 
     def __init__(self, access: Access, request: Request, ids: Mapping[str, str | None]) -> None:
         bound = access.scope({name: value or None for name, value in ids.items()})
-        self.ids = {name: str(value) for name in _IDS if (value := bound.get(name))}
+        self.ids = {name: str(value) for name, value in bound.items() if name in ids}
         self.memory = access.memory(self.ids)
         self.can_command = request.app.state.page_commands and "command" in access.principal.rights
 
@@ -162,20 +153,18 @@ Place = Annotated[int, Query(ge=0, le=STEPS)]
 async def facts(request: Request, view: Viewed, believed: Place = STEPS, true: Place = STEPS) -> Response:
     """The facts of a scope: what was believed at one place of time to be true at another; the last place is now."""
     now = datetime.now(UTC)
-    versions = await view.memory.facts(all_versions=True, limit=MAX_FACTS)
-    told = _at(believed, [one.recorded_at for one in versions], now)
-    held = _at(true, [one.true_from for one in versions], now)
+    learned, began = await view.memory.admin.first_moments() or (now, now)
+    told, held = _at(believed, learned, now), _at(true, began, now)
     is_now = believed == true == STEPS
     found = await view.memory.facts(limit=MAX_FACTS) if is_now else await view.memory.facts_as_of(told, held)
     values: dict[str, Any] = {"facts": found, "told": told, "held": held, "told_place": believed, "held_place": true}
     name = "facts_list" if request.headers.get("hx-request") == "true" else "facts"
-    return view.show(name, **values, is_now=is_now, last=STEPS, is_cut=len(versions) == MAX_FACTS)
+    return view.show(name, **values, is_now=is_now, last=STEPS, is_cut=is_now and len(found) == MAX_FACTS)
 
 
-def _at(place: int, moments: Sequence[datetime], now: datetime) -> datetime:
-    """The moment at a place of a slider that leads from the first of these moments to now."""
-    first = min((one for one in moments if one < now), default=now)
-    return now if place == STEPS else first + (now - first) * place / STEPS
+def _at(place: int, first: datetime, now: datetime) -> datetime:
+    """The moment at a place of a slider that leads from the first moment to now."""
+    return now if place == STEPS else now - max(now - first, timedelta()) * (STEPS - place) / STEPS
 
 
 @router.get("/page/fact")
@@ -228,14 +217,10 @@ async def diff(
 ) -> Response:
     """What changed between two moments; in a week up to now unless given. Times without an offset are UTC."""
     now = datetime.now(UTC)
-    begin = _with_offset(since) if since else now - timedelta(days=7)
-    end = _with_offset(until) if until else now
+    begin = in_utc(since) if since else now - timedelta(days=7)
+    end = in_utc(until) if until else now
     changes = await view.memory.diff(begin, end, axis=axis)
     return view.show("diff", changes=changes, since=begin, until=end, axis=axis)
-
-
-def _with_offset(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 @router.get("/page/search")
@@ -249,29 +234,22 @@ async def search(view: Viewed, q: Annotated[str, Query(max_length=MAX_QUESTION)]
 async def failed(access: MayAdminister) -> Response:
     """The newest turns of the tenant that failed or were rejected, and whether the servers answer."""
     client = access.memory({})
-    try:
-        healthy = await client.ping()
-    except ServerUnavailableError as error:
-        return _page("error", {"ids": {}, "message": str(error)}, status=status_of(error))
-    return _page("failed", {"ids": {}, "turns": await client.admin.failed_turns(limit=100), "healthy": healthy})
+    await client.ping()
+    return _page("failed", {"ids": {}, "turns": await client.admin.failed_turns(limit=100)})
 
 
-class Decision(BaseModel):
+class Decision(Body):
     """The form of a button: what is to be done with a fact, a proposed merge or an event of a scope."""
 
     what: Literal["confirm", "reject", "keep_both", "keep_old", "replace", "undo"]
     target: str = Field(max_length=MAX_KEY)
-    user_id: str | None = None
-    agent_id: str | None = None
-    app_id: str | None = None
-    run_id: str | None = None
 
 
 @router.post("/page/settle")
 async def decide(request: Request, access: MayCommand, form: Annotated[Decision, Form()]) -> Response:
     """Confirm, reject, resolve or undo; then what is left to settle, or what went wrong."""
     check_same_site(request)
-    view = View(access, request, form.model_dump(include=set(_IDS)))
+    view = View(access, request, form.ids)
     if not view.can_command:
         raise ForbiddenError("this page only reads: MNEMOLOG_HTTP_PAGE_COMMANDS=true lets it change memory")
     memory, target = view.memory, form.target

@@ -282,14 +282,7 @@ COMMENT ON FUNCTION holder_of_tie IS 'The entity to whom a tie is ("wife of <id>
 
 CREATE OR REPLACE FUNCTION profile_section(category text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE category
-    WHEN 'identity' THEN 'identity'
-    WHEN 'hard_preference' THEN 'hard_preferences'
-    WHEN 'soft_preference' THEN 'soft_preferences'
-    WHEN 'task_context' THEN 'current_tasks'
-    WHEN 'health' THEN 'sensitive_topics'
-    WHEN 'finance' THEN 'sensitive_topics'
-    WHEN 'professional' THEN 'work'
-    WHEN 'relationship' THEN 'relationships'
+    {{profile_sections}}
     ELSE 'other'
 END;
 COMMENT ON FUNCTION profile_section IS 'The section of a profile that shows the facts of a category.';

@@ -15,7 +15,7 @@ CREATE TABLE commits (
     source_id text NOT NULL,
     source_kind text NOT NULL,
     {{scope_columns}},
-    outcome text NOT NULL CHECK (outcome IN ('facts', 'no_facts', 'rejected', 'failed', 'done')),
+    outcome text NOT NULL CHECK (outcome IN ('stored', 'nothing_stored', 'rejected', 'failed', 'done')),
     reason text,
     detail text NOT NULL DEFAULT '',
     occurred_at timestamptz NOT NULL,
@@ -180,7 +180,8 @@ CREATE TABLE facts (
     state_since timestamptz NOT NULL,
     ordinal integer NOT NULL,
     action_hint text NOT NULL DEFAULT 'new' CHECK (action_hint IN ('new', 'update', 'retract')),
-    is_hidden boolean NOT NULL DEFAULT false
+    is_hidden boolean NOT NULL DEFAULT false,
+    disputed boolean NOT NULL DEFAULT false
 )
 -- Two facts with vectors of 1536 dimensions share a page. An exact scan of a scope reads vectors and words: they stay in
 -- the row as long as it fits into a page, and other values leave it first.
@@ -190,6 +191,7 @@ ALTER COLUMN embedding SET STORAGE MAIN,
 ALTER COLUMN words SET STORAGE MAIN,
 ALTER COLUMN content_hash SET STORAGE MAIN;
 CREATE INDEX facts_active ON facts (tenant, user_id, agent_id, app_id, run_id) WHERE status = 'active';
+CREATE INDEX facts_disputed ON facts (tenant, user_id, agent_id, app_id, run_id) WHERE disputed;
 CREATE INDEX facts_ended ON facts (tenant, user_id, agent_id, app_id, run_id, true_to)
 WHERE status IN ('superseded', 'retracted', 'expired') AND believed_to IS NULL;
 CREATE INDEX facts_ending ON facts (least(valid_until, true_to))
@@ -220,6 +222,8 @@ COMMENT ON TABLE facts IS
 COMMENT ON COLUMN facts.ordinal IS
 'The place among the events of its commit of the one that added it: the order of the facts of one turn.';
 COMMENT ON COLUMN facts.is_hidden IS 'fact_is_hidden, as the projector keeps it.';
+COMMENT ON COLUMN facts.disputed IS
+'Whether an overwrite that is held back would end or deny the fact, as the projector keeps it: it is believed, and no rule.';
 COMMENT ON COLUMN facts.action_hint IS
 'What the statement does: new; update, where something takes the place of what was so; retract, where it only ends or '
 'denies something: then it is no value of its key.';

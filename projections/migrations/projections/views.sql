@@ -397,7 +397,8 @@ FROM (
                 'at', utc_text(first.true_from),
                 'valid_until', utc_text(first.valid_until),
                 'fact_id', first.fact_id,
-                'unresolved', first.unresolved
+                'unresolved', first.unresolved,
+                'disputed', first.disputed
             ) AS entry
         FROM unnest(ARRAY[
             'identity', 'hard_preferences', 'soft_preferences', 'current_tasks', 'sensitive_topics', 'work',
@@ -407,7 +408,7 @@ FROM (
             SELECT
                 facts.key, facts.value, facts.text, facts.category, facts.confidence, facts.true_from,
                 least(facts.valid_until, facts.true_to) AS valid_until,
-                facts.fact_id, facts.unresolved,
+                facts.fact_id, facts.unresolved, facts.disputed,
                 row_number() OVER (
                     ORDER BY
                         facts.confidence DESC,
@@ -747,7 +748,7 @@ CROSS JOIN LATERAL (
     SELECT
         array_agg(shown.fact_id::uuid ORDER BY shown.place) AS fact_ids,
         bool_and(
-            coalesce(source.status = 'active', false)
+            coalesce(source.status = 'active' AND NOT source.disputed, false)
             AND EXISTS (
                 SELECT FROM fact_entities AS link
                 WHERE link.fact_id = source.fact_id AND link.current_id = of_entity
@@ -764,8 +765,8 @@ ORDER BY made.partition DESC, made.log_offset DESC, made.ordinal DESC
 LIMIT 1;
 END;
 COMMENT ON FUNCTION summary_of_entity IS
-'The newest summary of an entity that is valid: it was not undone, and each fact that it was written from is active and '
-'names the entity. changed counts the facts that are new since.';
+'The newest summary of an entity that is valid: it was not undone, and each fact that it was written from is active, '
+'not disputed, and names the entity. changed counts the facts that are new since.';
 
 -- Relations between entities.
 

@@ -76,7 +76,7 @@ async def test_publishers_at_once_never_exceed_a_limit_and_with_a_higher_one_the
     ends: list[dict[str, Any]] = await harness.rows(query, name)
     minutes = Counter(row["published_at"].replace(second=0, microsecond=0) for row in ends)
     allowed = sum(min(LIMIT, count) for count in minutes.values()) if name == "turns_per_minute" else LIMIT
-    assert Counter(row["outcome"] for row in ends) == {"facts": allowed, "rejected": PUBLISHERS - allowed}
+    assert Counter(row["outcome"] for row in ends) == {"stored": allowed, "rejected": PUBLISHERS - allowed}
     assert await active_facts(harness, name) == allowed
     hits = [row["limit_hit"] for row in ends if row["outcome"] == "rejected"]
     assert {(hit["name"], hit["level"], hit["limit"]) for hit in hits} == {(name, level, LIMIT)}
@@ -90,7 +90,7 @@ async def test_publishers_at_once_never_exceed_a_limit_and_with_a_higher_one_the
     await publish_at_once(harness, [known])
     await publish_at_once(harness, again)
     results = await asyncio.gather(*(wait_for_end(harness, one, attempt=2) for one in again))
-    through = [result for result in results if result.status == "facts"]
+    through = [result for result in results if result.status == "stored"]
     if name == "active_facts":
         assert len(through) == more
         assert {result.limit.limit for result in results if result.limit is not None} == {allowed + more}

@@ -50,5 +50,5 @@ async def test_what_comes_back_adds_confirms_and_changes_nothing(
     answer = {"role": "assistant", "content": f"I know this:\n{repeated}"}
     messages = [*(context.messages if place == "system" else []), asked, answer]
     result = await person.say(*greedy_extraction(name, context), messages=messages, recalled=context.recalled)
-    assert result.status == "no_facts", result
+    assert result.status == "nothing_stored", result
     assert await person.facts() == before

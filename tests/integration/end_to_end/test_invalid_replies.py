@@ -19,7 +19,7 @@ def decision_reply(action: str, *known: int, new: int = 1, **fields: Any) -> str
 
 
 FAULTS: Final[dict[str, tuple[str, str]]] = {
-    "a fact that was not offered": (decision_reply("REPLACE", 2), "K2 is not among its known facts (K1)"),
+    "a fact that was not offered": (decision_reply("REPLACE", 2), "N1 has no answer about K1"),
     "another form": ('{"actions": []}', "the answer is not one complete JSON object"),
 }
 """One of each kind; `test_resolve_parser.py` has them all."""
@@ -54,7 +54,7 @@ async def test_a_turn_that_failed_is_asked_about_anew_when_it_is_published_again
     message = {"role": "user", "content": said["excerpt"]}
     await harness.memory.add([message], turn_id="noa-0", occurred_at=day(0), speaker="Noa", **noa.scope)
     second = await harness.memory.wait("noa-0", user_id="noa", attempt=2)
-    assert (second.status, second.attempt, second.llm_calls) == ("facts", 2, 1)
+    assert (second.status, second.attempt, second.llm_calls) == ("stored", 2, 1)
     await harness.memory.add([message], turn_id="noa-0", occurred_at=day(0), speaker="Noa", **noa.scope)
     await noa.say(fact_json("Noa has a barn."))
     assert (await harness.memory.wait("noa-0", user_id="noa")).attempt == 2
@@ -90,7 +90,7 @@ async def test_what_no_model_could_read_is_kept_as_it_was_said_until_it_can_be_r
     assert (again.status, again.changes) == ("failed", ())
     goats, happy = fact_json("Una keeps goats."), fact_json("Una feels happy.", excerpt="Una is happy.")
     read = await publish(3, facts_reply(goats, happy))
-    assert (read.status, [one.event for one in read.changes]) == ("facts", ["fact_added"] * 2 + ["fact_retracted"])
+    assert (read.status, [one.event for one in read.changes]) == ("stored", ["fact_added"] * 2 + ["fact_retracted"])
     facts = await memory.facts(user_id="una", tenant="unread")
     assert [fact.text for fact in facts] == ["Una has a barn.", "Una keeps goats.", "Una feels happy."]
     assert not {fact.id for fact in facts} & {raw["Una keeps goats."]["fact_id"], raw["Una is happy."]["fact_id"]}
@@ -100,7 +100,7 @@ async def test_a_turn_that_is_read_and_states_nothing_leaves_no_raw_fact(harness
     ivo, memory = harness.person("ivo", tenant="unread-2"), harness.memory
     issued = await memory.admin.set_policy({"when_unread": "raw"}, tenant="unread-2")
     assert (await memory.wait(issued.turn_id, tenant="unread-2")).success
-    for attempt, (reply, status) in enumerate((("nonsense", "failed"), ('{"facts": []}', "no_facts")), start=1):
+    for attempt, (reply, status) in enumerate((("nonsense", "failed"), ('{"facts": []}', "nothing_stored")), start=1):
         harness.model.extractions["said-once"] = reply
         await memory.add("Hm, well.", turn_id="said-once", occurred_at=day(0), speaker="Ivo", **ivo.scope)
         end = await memory.wait("said-once", attempt=attempt, user_id="ivo", tenant="unread-2")

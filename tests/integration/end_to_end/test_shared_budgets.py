@@ -58,14 +58,14 @@ async def test_with_reject_no_turn_gets_past_the_budget_though_its_part_is_paid_
     backlog = Backlog(harness, "ben", tenant="strict")
     await backlog.run()
     ends = await backlog.ends()
-    paid, passed = [end.tokens.total for end in ends], sum(end.status == "facts" for end in ends)
-    assert [end.status for end in ends] == ["facts"] * passed + ["rejected"] * (BACKLOG + 1 - passed)
+    paid, passed = [end.tokens.total for end in ends], sum(end.status == "stored" for end in ends)
+    assert [end.status for end in ends] == ["stored"] * passed + ["rejected"] * (BACKLOG + 1 - passed)
     assert sum(paid[:passed]) <= budget < sum(paid[: passed + 1])
     assert tokens_of(ends) == await counted(harness, "strict") == harness.server.chat_tokens - before
     await set_budget(harness, "strict", "reject", tokens_per_day=PLENTY)
     await harness.memory.add_many(backlog.turns[passed:])
     again = await backlog.ends(2, backlog.turns[passed:])
-    assert [end.status for end in again] == ["facts"] * (BACKLOG + 1 - passed)
+    assert [end.status for end in again] == ["stored"] * (BACKLOG + 1 - passed)
     assert tokens_of([end for end, tokens in zip(again, paid[passed:], strict=True) if tokens]) == 0
     assert tokens_of([*ends, *again]) == await counted(harness, "strict") == harness.server.chat_tokens - before
     assert await backlog.facts() == backlog.texts
@@ -80,10 +80,10 @@ async def test_turns_that_a_budget_let_through_together_are_finished_and_later_o
     known = await ask_about_all(backlog, "raw")
     harness.server.failures.clear()
     ends = [known, *await backlog.ends()]
-    assert [end.status for end in ends] == ["facts"] * 9
+    assert [end.status for end in ends] == ["stored"] * 9
     asked = harness.server.requests["chat"]
     late = await harness.person(backlog.name, tenant=tenant).say(fact_json("Ida likes rye bread."), turn_id="late")
-    assert (late.llm_calls, late.status) == (0, "facts")
+    assert (late.llm_calls, late.status) == (0, "stored")
     assert harness.server.requests["chat"] == asked
     assert await counted(harness, tenant) == harness.server.chat_tokens - before
 

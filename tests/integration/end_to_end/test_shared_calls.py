@@ -47,7 +47,7 @@ async def test_a_backlog_of_twenty_turns_takes_a_fraction_of_the_calls_and_token
     assert calls < 0.2
     assert calls_alone == 1
     assert tokens < tokens_alone / 2
-    assert all(end.status == "facts" for end in (*ends, *alone))
+    assert all(end.status == "stored" for end in (*ends, *alone))
     assert [shared_with(end) for end in alone] == [1] * BACKLOG
     assert max(map(shared_with, ends)) >= BACKLOG / 2
     shared = [(end.turn_id, call) for end in ends if end.trace for call in end.trace.shared_calls]

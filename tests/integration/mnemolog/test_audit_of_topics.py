@@ -9,6 +9,7 @@ from mnemolog.projections.queries.audit import Finding
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.lag import stage_lags
+from mnemolog.streams.kafka_address import KafkaAddress
 from mnemolog.streams.settings import StreamsSettings
 from tests.support.harnesses.worker_harness import publish_records, running_worker, user_turn, wait_for_outcomes
 from tests.support.servers.kafka_client import wait_until
@@ -26,7 +27,7 @@ def warnings(findings: Sequence[Finding]) -> list[str]:
 
 async def test_turns_that_no_stage_has_read_are_told_until_they_are(settings: StreamsSettings) -> None:
     kafka, prefix = settings.kafka or "", settings.topic_prefix
-    await ensure_topics(kafka, partitions=settings.partitions, prefix=prefix)
+    await ensure_topics(KafkaAddress(kafka), partitions=settings.partitions, prefix=prefix)
     await publish_records(settings, *(user_turn(f"t{n}", "I live in Bern.", user=f"u{n}") for n in range(3)))
     books = await audit(operator_settings(settings))
     assert (books.ok, books.accepted, books.unread) == (True, 0, {"journal": 3, "extract": 3})
@@ -38,7 +39,7 @@ async def test_turns_that_no_stage_has_read_are_told_until_they_are(settings: St
         await wait_for_outcomes(settings.postgres or "", 3)
 
         async def all_read() -> bool:
-            return not any(one.lag for one in await stage_lags(kafka, prefix=prefix))
+            return not any(one.lag for one in await stage_lags(KafkaAddress(kafka), prefix=prefix))
 
         await wait_until(all_read)
         books = await audit(operator_settings(settings))

@@ -19,6 +19,7 @@ from mnemolog.settings import Settings
 from mnemolog.streams.errors import LogMismatch, LogNotRestored, WorkersRunning
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.readers import KafkaLogReader
+from mnemolog.streams.kafka_address import KafkaAddress
 from mnemolog.streams.llm.minilm_embedder import MODEL_NAME
 from mnemolog.streams.runtime.lost_commits import append_lost_commits, find_losses
 from mnemolog.streams.stages.project import checked_end
@@ -42,7 +43,7 @@ NOT_A_COMMIT = b"\xff no commit"
 @pytest_asyncio.fixture
 async def settings(bootstrap: str, database: str, topic_suffix: str) -> Settings:
     prefix = f"{topic_suffix}-"
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    await ensure_topics(KafkaAddress(bootstrap), partitions=PARTITIONS, prefix=prefix)
     return Settings(kafka=bootstrap, postgres=database, topic_prefix=prefix, partitions=PARTITIONS)
 
 
@@ -130,7 +131,7 @@ async def test_what_was_written_after_the_loss_stays_and_the_tables_are_rebuilt(
 async def test_somebody_who_writes_meanwhile_is_noticed(settings: Settings, projector: Projector) -> None:
     known = commits(0, 1, 2)
     await project(projector, [one.to_bytes() for one in known])
-    log = KafkaLogReader(settings.kafka or "", prefix=settings.topic_prefix)
+    log = KafkaLogReader(settings.kafka_address, prefix=settings.topic_prefix)
     async with open_pool(settings.postgres or "", min_size=1, max_size=1, application_name="test") as pool:
         tables = TableLogSource(pool)
         losses = await find_losses(log, tables)
@@ -145,7 +146,7 @@ async def test_nothing_is_decided_over_a_log_that_is_shorter_than_the_tables(
 ) -> None:
     """Before, `resolve` wrote new commits to the offsets of lost ones."""
     await project(projector, [one.to_bytes() for one in commits(0, 1)])
-    log = KafkaLogReader(bootstrap, prefix=settings.topic_prefix)
+    log = KafkaLogReader(KafkaAddress(bootstrap), prefix=settings.topic_prefix)
     with pytest.raises(LogMismatch, match="restore-log"):
         await checked_end(projector, log)(PARTITION)
     await log.close()

@@ -113,7 +113,7 @@ async def test_only_a_command_with_the_token_is_carried_out(settings: StreamsSet
     async with running_worker(strict), AsyncMemoryClient(settings=own) as memory:
         await publish_records(strict, user_turn("t1", "I live in Berlin."), command("foreign", DeleteAll(), MIRA))
         await publish_records(strict, permit)
-        assert sorted((await wait_for_outcomes(database, 4)).values()) == ["done", "facts", "facts", "rejected"]
+        assert sorted((await wait_for_outcomes(database, 4)).values()) == ["done", "rejected", "stored", "stored"]
         found = await query_rows(database, "SELECT text, status FROM facts ORDER BY text")
         assert [row["status"] for row in found] == ["active", "expired"]
         own_command = await memory.delete_all(user_id="mira")

@@ -62,12 +62,12 @@ async def test_a_dialogue_becomes_facts_that_can_be_rebuilt(settings: StreamsSet
             outcomes = await wait_for_outcomes(database, len(turns), seconds=300)
     fact_counts = {turn.turn_id: recorded.fact_count(turn.turn_id) for turn in turns}
     stated = {turn_id: count and turn_id not in REFUSED for turn_id, count in fact_counts.items()}
-    assert outcomes == {turn_id: "facts" if any_ else "no_facts" for turn_id, any_ in stated.items()}
+    assert outcomes == {turn_id: "stored" if any_ else "nothing_stored" for turn_id, any_ in stated.items()}
     await assert_every_statement_is_accounted_for(database, Counter(fact_counts))
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool, pool.connection() as conn:
         report = await audit(conn, now=datetime.now(UTC))
     assert report.ok, report
-    log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
+    log = KafkaLogReader(settings.kafka_address, prefix=settings.topic_prefix)
     rebuilt = await rebuild(database, log, verify_only=True)
     await log.close()
     assert rebuilt.equal, rebuilt

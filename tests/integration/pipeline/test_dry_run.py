@@ -109,7 +109,7 @@ async def test_a_limit_is_foreseen_and_not_used_up(database: str, client: AsyncM
         rows = await table_digests(database)
         for _ in range(3):
             fits = await client.dry_run("I live in Bern.", user_id="mira")
-            assert (fits.status, fits.limit) == ("facts", None)
+            assert (fits.status, fits.limit) == ("stored", None)
         over = await client.dry_run("I live in Bern. I have a dog.", user_id="mira")
         assert over.limit is not None
         assert (over.status, over.limit.name, over.limit.limit) == ("rejected", "active_facts", 2)

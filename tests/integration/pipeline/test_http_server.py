@@ -72,7 +72,7 @@ async def said(http: httpx.AsyncClient, text: str, user: str = "alice", **more: 
 async def test_an_application_needs_a_url_and_a_key(url: str, keys: KeyStore, tenant: TenantHarness) -> None:
     async with caller(url, await create(keys, tenant.tenant)) as http:
         end = await said(http, "I live in Bern.", turn_id="t1")
-        assert (end["status"], end["turn_id"]) == ("facts", "t1")
+        assert (end["status"], end["turn_id"]) == ("stored", "t1")
         again = await http.post("/v1/turns", json={"messages": "I live in Bern.", "user_id": "alice", "turn_id": "t1"})
         assert (again.status_code, again.json()["status"]) == (202, "pending")
         found = (await http.post("/v1/search", json={"query": "Where does Alice live?", "user_id": "alice"})).json()
@@ -206,6 +206,17 @@ async def test_nobody_gets_out_of_the_users_and_the_tenant_of_a_key(
         ("GET", f"/v1/entities/{entity_id}", {"params": {"user_id": "alice"}}),
         ("GET", f"/v1/entities/{entity_id}/neighbours", {"params": {"user_id": "alice"}}),
         ("GET", "/v1/entities/Basel", {"params": {"user_id": "alice"}}),
+        *(("POST", f"/v1/entities/{entity_id}/{order}", {"json": {**body, "user_id": user}})
+          for order, body in (("rename", {"name": "Mine"}), ("alias", {"name": "Mine"}), ("forget", {"facts": True}),
+                              ("merge", {"into": entity_id}), ("split", {"name": "Mine", "fact_ids": [secret]}))
+          for user in ("alice", "bob")),
+        # Into another scope, and about what was shown to others.
+        *(("POST", "/v1/promote", {"json": {"user_id": "alice", **more}})
+          for more in ({"fact_ids": [secret]}, {"turn_id": "bob-1"}, {"run_id": "r1", "into": {"user_id": "bob"}},
+                       {"into": {"tenant": f"{tenant.tenant}-2"}}, {"filters": {"user_id": "bob"}})),
+        ("POST", "/v1/promote", {"json": {"user_id": "bob", "run_id": "r1"}}),
+        ("POST", "/v1/feedback", {"json": {"user_id": "bob", "shown": [secret], "used": []}}),
+        ("POST", "/v1/end-session", {"json": {"user_id": "bob"}}),
         # The routes of mem0.
         ("GET", "/memories", {"params": {"agent_id": "bot"}}),
         *((method, f"/memories/{secret}{rest}", more)
@@ -302,7 +313,7 @@ async def test_pages_export_import_and_events(url: str, keys: KeyStore, tenant: 
         async with http.stream("GET", "/v1/turns/t2/events", params={"user_id": "alice"}) as stream:
             events = [line async for line in stream.aiter_lines()]
         assert events[-3] == "event: end"
-        assert json.loads(events[-2].removeprefix("data: "))["status"] == "facts"
+        assert json.loads(events[-2].removeprefix("data: "))["status"] == "stored"
         seen, after = [], None
         while True:
             params: Any = {"user_id": "alice", "limit": 2} | ({} if after is None else {"after": after})

@@ -99,7 +99,7 @@ async def test_while_the_model_is_away_turns_wait_and_none_fails(chat_tenant: Ch
     await eventually(lambda: server.requests["chat"] - start >= 8)
     assert await chat_tenant.rows("SELECT 1 FROM commits WHERE tenant = %s") == []
     server.failures.clear()
-    assert set((await chat_tenant.outcomes(8)).values()) == {"facts"}
+    assert set((await chat_tenant.outcomes(8)).values()) == {"stored"}
 
 
 async def test_one_slow_owner_delays_nobody_else(chat_tenant: ChatTenant) -> None:
@@ -108,4 +108,4 @@ async def test_one_slow_owner_delays_nobody_else(chat_tenant: ChatTenant) -> Non
     await chat_tenant.publish(*books_turns(chat_tenant, 30))
     assert "slow" not in await chat_tenant.outcomes(30)
     chat_tenant.server.failures.clear()
-    assert (await chat_tenant.outcomes(31))["slow"] == "facts"
+    assert (await chat_tenant.outcomes(31))["slow"] == "stored"

@@ -54,7 +54,7 @@ async def test_every_record_reaches_its_end_and_what_fails_is_dead_lettered(tena
         found = {row["source_id"]: row["outcome"] for row in await tenant.rows(query, ids)}
         return found if len(found) == len(ids) else {}
 
-    expected = {"good": "no_facts", "keyless": "facts", positions[3]: "failed"}
+    expected = {"good": "nothing_stored", "keyless": "stored", positions[3]: "failed"}
     assert await wait_until(outcomes) == expected | dict.fromkeys(("role", "zone", "large", "blank"), "rejected")
     letters = map(DeadLetter.from_record, await read_all(tenant.kafka, tenant.topic(DEAD_LETTERS.name)))
     assert {letter.source_id: letter.reason for letter in letters if letter.source_id in ids} == {
@@ -83,6 +83,6 @@ async def test_known_facts_that_fit_into_no_record_are_compared_with_all_the_sam
     again = [*(f"{text} more" for text in long[1:]), long[0]]
     await tenant.publish(tenant.turn("t1", *long, infer=False, overrides=every))
     await tenant.publish(tenant.turn("t2", *again, infer=False, overrides=every))
-    assert await tenant.outcomes(2) == {"t1": "facts", "t2": "facts"}
+    assert await tenant.outcomes(2) == {"t1": "stored", "t2": "stored"}
     query = "SELECT event, count(*) AS n FROM memory_events WHERE tenant = %s AND source_id = 't2' GROUP BY 1"
     assert {row["event"]: row["n"] for row in await tenant.rows(query)} == {"fact_added": 3, "fact_skipped": 1}

@@ -1,4 +1,4 @@
-"""The TypeScript client: types are made from the OpenAPI document and checked, its example runs under Node."""
+"""The TypeScript client: types are made from the OpenAPI document and checked, its examples run under Node."""
 
 import asyncio
 import os
@@ -51,12 +51,17 @@ def built(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_its_example_runs_under_node(shared_worker: StreamsSettings, built: Path) -> None:
+async def test_its_examples_run_under_node(shared_worker: StreamsSettings, built: Path) -> None:
     settings = Settings.model_validate(shared_worker.model_dump() | {"http_port": 0, "http_rate": 0})
     async with serving(settings, without_keys=True) as url:
-        shown = await asyncio.to_thread(run, built, "node", "dist/example.js", MNEMOLOG_URL=url)
+        shown, with_ai = [
+            await asyncio.to_thread(run, built, "node", f"dist/{name}.js", MNEMOLOG_URL=url)
+            for name in ("example", "ai_example")
+        ]
     assert shown.splitlines() == [
-        "facts",
+        "stored",
         "Alice lives in Bern.",
         "404 this fact is not known here: check its id, and whose it is",
     ]
+    # What the model repeated is no evidence.
+    assert with_ai.splitlines() == ["remembered", "Alice lives in Bern. 1"]

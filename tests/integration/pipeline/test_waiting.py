@@ -46,12 +46,23 @@ async def test_what_a_server_lacks_stands_in_the_status_the_timeout_and_the_heal
         health = await asyncio.to_thread(shown_health, report.metrics_url)
         assert advice in " ".join(health["failing"].values())
         harness.server.failures.clear()
-        assert (await memory.wait(turn, timeout=30)).status == "no_facts"
+        assert (await memory.wait(turn, timeout=30)).status == "nothing_stored"
 
         async def is_over() -> bool:
             return await harness.rows("SELECT part FROM mnemolog_journal.worker_problems") == []
 
         await wait_until(is_over)
+        # What a server refuses without a word is left out, which hinders no turn, and is shown.
+        harness.server.habits.refused, harness.server.habits.silent = frozenset({"seed"}), True
+        assert (await memory.add("I live in Ulm.", user_id="mira", wait=True)).status == "nothing_stored"
+
+        async def is_shown() -> bool:
+            parts = await harness.rows("SELECT part FROM mnemolog_journal.worker_problems")
+            return [row["part"].endswith("(seed)") for row in parts] == [True]
+
+        await wait_until(is_shown)
+        shown = " ".join((await asyncio.to_thread(shown_health, report.metrics_url))["failing"].values())
+        assert shown == "seed is refused, and left out from now on: name it in MNEMOLOG_LEAVE_OUT"
 
 
 def shown_health(url: str) -> dict[str, dict[str, str]]:

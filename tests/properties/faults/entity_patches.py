@@ -15,6 +15,7 @@ from mnemolog.streams.commands import entities as entities_of_commands
 from mnemolog.streams.commands import handler, status_changes
 from mnemolog.streams.entities import resolver
 from mnemolog.streams.entities.resolver import NameContext
+from mnemolog.streams.stages import promote
 from tests.properties.faults.former import PatchedPlaces, fault
 
 
@@ -129,3 +130,8 @@ def changed_identities_change_no_facts() -> PatchedPlaces:
         return tuple(made), rules
 
     return [(handler, "follow_changes", unchanged)]
+
+
+@fault("promoted statements are decided on without their entities", found_by="people")
+def promotions_look_at_no_entity() -> PatchedPlaces:
+    return [(promote, "with_subject_relations", lambda turn, _: turn)]

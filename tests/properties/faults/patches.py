@@ -14,7 +14,7 @@ from mnemolog.projections.stores.facts import CandidateFinder, FactStore
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact, Original
 from mnemolog.schemas.provenance import DroppedStatement
-from mnemolog.schemas.turn import Turn
+from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams import ends
 from mnemolog.streams.commands import handler
 from mnemolog.streams.entities import subjects
@@ -384,7 +384,7 @@ def equal_answers_are_of_one_turn() -> PatchedPlaces:
 
 @fault("what is said in a part of a word is said", found_by="shared")
 def parts_of_words_are_words() -> PatchedPlaces:
-    return [(evidence, "has_words", lambda text, words: words.casefold() in text.casefold())]
+    return [(evidence, "_is_within", lambda words, text: words in text)]
 
 
 @fault("an excerpt is judged without its sentence", found_by="shared")
@@ -393,6 +393,23 @@ def excerpts_have_no_sentence() -> PatchedPlaces:
 
     def bare(self: evidence.Source, turn: Any, said: Any, excerpt: str) -> None:
         right(self, turn, said, excerpt)
-        self.sentence, self.near = excerpt, read(excerpt)
+        self.sentence, self.near, self.reading = excerpt, read(excerpt), read(excerpt)
 
     return [(evidence.Source, "__init__", bare)]
+
+
+@fault("what was said before a turn is said in it", found_by="shared")
+def earlier_turns_are_evidence() -> PatchedPlaces:
+    right = evidence.with_questions
+
+    def with_earlier(turn: Any, earlier: Sequence[Any]) -> Any:
+        yield from ((Message(role="user", content=one.content), "") for one in earlier if one.role == "user")
+        yield from right(turn, earlier)
+
+    return [(evidence, "with_questions", with_earlier)]
+
+
+@fault("a question of an earlier turn explains no answer", found_by="shared")
+def earlier_turns_ask_nothing() -> PatchedPlaces:
+    right = evidence.with_questions
+    return [(evidence, "with_questions", lambda turn, _: right(turn, ()))]

@@ -69,7 +69,7 @@ async def run_backlog(settings: StreamsSettings, dialogues: Dialogues, *, turns:
     assert settings.kafka is not None
     assert settings.postgres is not None
     said = said_in(dialogues, turns)
-    await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
+    await ensure_topics(settings.kafka_address, partitions=settings.partitions, prefix=settings.topic_prefix)
     await publish_records(settings, *(turn for some in said for turn in dialogue_turns(some)))
     async with running_worker(settings):
         await wait_for_outcomes(settings.postgres, sum(map(len, said)), seconds=BACKLOG_SECONDS)

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from mnemolog.schemas.base import Outcome
 from mnemolog.schemas.command import CommandPayload
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.envelopes import Outcome
 from mnemolog.schemas.events import (
     ConflictResolved,
     DecisionUndone,
@@ -103,7 +103,7 @@ def commit(
         "occurred_at": at,
         "published_at": at + timedelta(seconds=1),
         "decided_at": at + timedelta(seconds=3),
-        "outcome": outcome or ("facts" if drafts else "no_facts"),
+        "outcome": outcome or ("stored" if drafts else "nothing_stored"),
         "events": tuple(draft(place) for draft, place in zip(drafts, places, strict=True)),
         "provenance": Provenance(steps=tuple(steps)),
     }

@@ -66,5 +66,5 @@ def a_turn_hit(excerpt: str = "I live in Bern.") -> TurnHit:
     score = TurnScore(total=0.3, text_score=0.5, text_part=0.2, names_part=0.1, recency_part=0.0, times_part=0.0)
     return TurnHit(
         turn_id="t1", tenant="default", user_id="alice", agent_id=None, app_id=None, run_id=None, speaker="Alice",
-        excerpt=excerpt, occurred_at=AT, status="facts", fact_ids=(ID,), metadata={}, score=score,
+        excerpt=excerpt, occurred_at=AT, status="stored", fact_ids=(ID,), metadata={}, score=score,
     )  # fmt: skip

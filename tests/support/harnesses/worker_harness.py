@@ -55,7 +55,7 @@ async def running_worker(
 ) -> AsyncIterator[WorkerReport]:
     """A worker that takes part in its groups; drained and stopped afterwards."""
     assert settings.kafka is not None
-    await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
+    await ensure_topics(settings.kafka_address, partitions=settings.partitions, prefix=settings.topic_prefix)
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     worker = asyncio.create_task(run_worker(settings, stages, stop, on_ready=ready.set_result))
     try:

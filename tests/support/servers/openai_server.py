@@ -93,19 +93,21 @@ class Failure(BaseModel):
 class Habits:
     """How real servers differ from OpenAI: `refused` parameters, one system message, texts of `most_characters`.
 
-    A text that is too long is refused with `too_long_status`.
+    A text that is too long is refused with `too_long_status`. A `silent` server refuses parameters without their names.
     """
 
     refused: frozenset[str] = frozenset()
+    silent: bool = False
     one_system_message: bool = False
     most_characters: int | None = None
     too_long_status: int = 400
 
     def refusal(self, body: Mapping[str, Any]) -> tuple[int, str] | None:
         """The status and the message with which a request is refused."""
-        if unwanted := sorted(self.refused & body.keys()):
-            return 400, f"Unsupported parameter: '{unwanted[0]}' is not supported with this model."
         roles = [message["role"] for message in body.get("messages", ())]
+        if unwanted := sorted(self.refused & {*body, *roles}):
+            named = f"Unsupported parameter: '{unwanted[0]}' is not supported with this model."
+            return 400, "Bad Request" if self.silent else named
         if self.one_system_message and "system" in roles[1:]:
             return 400, "System message must be at the beginning."
         if self.most_characters is not None and any(len(text) > self.most_characters for text in body.get("input", ())):

@@ -3,10 +3,12 @@
 import inspect
 import pydoc
 import re
+import subprocess
+import sys
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from importlib.metadata import version
-from typing import Any, assert_type, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, assert_type, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 import pytest
 from pydantic import BaseModel
@@ -18,7 +20,7 @@ from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError, Result, Set
 from mnemolog.client.administration import AdminMethods
 from mnemolog.client.base import ClientOptions
 from mnemolog.client.entities import EntityMethods
-from mnemolog.types import Entity
+from mnemolog.types import Entity, PendingFact, PendingMerge, UnresolvedFact
 from tests.support.imports import packages_loaded_by
 
 BOTH = AsyncMemoryClient, MemoryClient
@@ -46,7 +48,8 @@ def test_the_types_of_all_signatures_can_be_imported() -> None:
     seen: set[type] = set()
     for owner in (AsyncMemoryClient, *NAMESPACES):
         for method in public(owner).values():
-            for hint in get_type_hints(inspect.unwrap(method)).values():
+            function: Any = inspect.unwrap(method)
+            for hint in get_type_hints(function, vars(mnemolog.types) | function.__globals__).values():
                 named_types(hint, seen)
     named_types(ClientOptions, seen)
     assert {one.__name__ for one in seen} - set(mnemolog.__all__) - set(vars(mnemolog.types)) == set()
@@ -83,9 +86,27 @@ def test_the_import_loads_no_driver() -> None:
 def test_the_client_loads_nothing_of_the_worker() -> None:
     worker = [f"mnemolog.streams.{name}" for name in ("entities", "llm", "offline", "resolution", "runtime", "stages")]
     worker += ["mnemolog.projections.stores", "mnemolog.schemas.stored", "mnemolog.streams.text"]
+    worker += [f"mnemolog.schemas.{name}" for name in ("commit", "envelopes", "events", "entity_events")]
+    worker += [
+        f"mnemolog.projections.queries.{name}" for name in ("audit", "diff", "explain", "pending", "write_result")
+    ]
     others = "mnemolog.cli", "mnemolog.embedded", "mnemolog.testing", "mnemolog.streams.kafka.sender"
     libraries = "structlog", "rapidfuzz", "faust", "openai", "onnxruntime", "numpy", "dateparser"
     assert packages_loaded_by("mnemolog.client.sync_client", *worker, *others, *libraries) == []
+
+
+def test_the_import_builds_no_model() -> None:
+    """Pydantic builds one when it is first used: the largest take as long as a driver."""
+    code = """
+from pydantic import BaseModel
+import mnemolog.client.sync_client
+kinds = [BaseModel]
+for kind in kinds:
+    kinds += kind.__subclasses__()
+print(*(kind.__name__ for kind in kinds if kind.__module__.startswith("mnemolog") and kind.__pydantic_complete__))
+"""
+    built = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert set(built) <= {"Equality", "Ordering"}  # of any type, which need no schema
 
 
 def test_both_clients_have_the_same_methods_with_the_same_arguments() -> None:
@@ -111,6 +132,13 @@ def test_help_shows_every_argument() -> None:
     for word in ("wait", "Publish one turn", "Result", "user_id", "occurred_at", "limit", "threshold"):
         assert word in shown, word
     assert pydoc.plain(pydoc.render_doc(MemoryClient)).count("search(self, query: str") == 1
+
+
+@pytest.mark.parametrize("kind", [PendingFact, PendingMerge, UnresolvedFact])
+def test_help_says_what_each_field_of_what_waits_is(kind: type) -> None:
+    ids = {"tenant", "user_id", "agent_id", "app_id", "run_id", "fact"}
+    names = {one.name for one in fields(cast("Any", kind))} - ids
+    assert {name for name in names if f"`{name}`" not in (inspect.getdoc(kind) or "")} == set()
 
 
 def test_types_follow_from_the_client() -> None:

@@ -47,10 +47,15 @@ def test_a_fact_without_an_excerpt_was_imported(excerpt: str, words: str) -> Non
         (ScopeCount(within=1, beside=1, ids=("agent_id", "app_id")),
          ("nothing known is near enough to this question; facts in scopes that also name an agent or an app: 1, "
           "search with agent_id='**', app_id='**' (--agent '**' --app '**')")),
+        (ScopeCount(within=2, beside=0, ids=(), models=("minilm", "mine")),
+         "nothing known is near enough to this question"),
+        (ScopeCount(within=2, beside=0, ids=(), models=("minilm",)),
+         ("nothing was found by words alone: the question was embedded by mine, these facts by minilm; give the client "
+          "the embedder of the stages (MNEMOLOG_EMBEDDING_PROVIDER and _MODEL)")),
     ],
 )  # fmt: skip
 def test_a_search_without_a_hit_says_why_and_where_else_to_look(missed: ScopeCount, sentence: str) -> None:
-    assert texts.no_hit_sentence(missed) == sentence
+    assert texts.no_hit_sentence(missed, "mine") == sentence
 
 
 def decided(**fields: Any) -> TracedDecision:

@@ -38,7 +38,8 @@ def test_no_fewer_replies_are_judged_rightly_than_the_page_says(table: str, harm
 
 
 WITHOUT_SCHEMA = [json.loads(line) for line in (FOLDER / "without_schema.jsonl").read_text().splitlines()]
-"""Replies of the model of docs/model.md to requests without `response_format`; it refused none of them."""
+"""Replies of the model of docs/model.md to requests without `response_format`; those with a `complaint` are answers to
+the bare question, without the instructions of an extraction."""
 
 
 @pytest.mark.parametrize("recorded", WITHOUT_SCHEMA, ids=lambda recorded: recorded["said"][:30])
@@ -46,3 +47,4 @@ def test_replies_without_a_schema_come_to_what_they_came_to(recorded: dict[str, 
     parsed = parse_extraction(recorded["reply"], extraction(user(recorded["said"]), speaker="Ada"))
     assert [fact.text for fact in parsed.value or ()] == recorded["facts"]
     assert [one.text for one in parsed.dropped] == recorded["dropped"]
+    assert parsed.complaints == ((recorded["complaint"],) if "complaint" in recorded else ())

@@ -3,7 +3,7 @@
 import re
 from typing import get_args
 
-from mnemolog.schemas.envelopes import Outcome
+from mnemolog.schemas.base import Outcome
 from mnemolog.schemas.events import EVENT_CLASSES
 from mnemolog.schemas.facts import FactStatus
 from scripts.vocabulary import (

@@ -112,7 +112,7 @@ def test_the_union_knows_every_event_class() -> None:
 
 def test_every_end_of_a_source_has_an_example() -> None:
     outcomes = {commit.outcome for commit in _commits()}
-    assert outcomes == {"facts", "no_facts", "rejected", "failed", "done"}
+    assert outcomes == {"stored", "nothing_stored", "rejected", "failed", "done"}
 
 
 def _commits() -> Iterator[Commit]:
@@ -156,7 +156,7 @@ def test_metadata_is_the_place_for_fields_of_ones_own() -> None:
 
 
 def test_an_event_that_this_program_does_not_know_is_refused_by_name() -> None:
-    commit = json.loads((FOLDER / "examples/commit/1/facts.json").read_bytes())
+    commit = json.loads((FOLDER / "examples/commit/1/stored.json").read_bytes())
     commit["events"][0]["event"] = "fact_forgotten"
     with pytest.raises(InvalidRecordError, match="fact_forgotten"):
         Commit.from_bytes(json.dumps(commit).encode())

@@ -11,6 +11,7 @@ from mnemolog.client.producer import OutgoingRecord, RecordProducer
 from mnemolog.errors import PublishError
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 from tests.support.servers.kafka_client import PARTITIONS, read_all, wait_until
 
 pytestmark = pytest.mark.kafka
@@ -36,7 +37,7 @@ async def small_topic_prefix(bootstrap: str, topic_suffix: str) -> str:
 
 @pytest_asyncio.fixture
 async def publisher(bootstrap: str, small_topic_prefix: str) -> AsyncIterator[RecordProducer]:
-    publisher = await RecordProducer.connect(bootstrap, prefix=small_topic_prefix, compression="none")
+    publisher = await RecordProducer.connect(KafkaAddress(bootstrap), prefix=small_topic_prefix, compression="none")
     yield publisher
     await publisher.close()
 

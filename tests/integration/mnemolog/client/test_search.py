@@ -14,13 +14,15 @@ from mnemolog.errors import QueryError
 from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.settings import Settings
-from mnemolog.texts import NO_SELECTED
-from tests.support.builders.commits import ALICE, added, commit, day
+from mnemolog.streams.llm.minilm_embedder import MODEL_NAME
+from mnemolog.texts import NO_SELECTED, other_model_sentence
+from tests.support.builders.commits import ALICE, MODEL, added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase
 from tests.support.servers.openai_server import OpenAiServer
 from tests.support.servers.search_replies import SearchReplies
 
 pytestmark = pytest.mark.postgres
+OTHER_MODEL = other_model_sentence("text-embedding-3-small", [MODEL])
 
 
 def counted(metric: str, **labels: str) -> float:
@@ -94,7 +96,7 @@ async def test_where_nothing_is_found_the_notice_says_why(scopes: AsyncMemoryCli
         nothing = await scopes.search("quantum", user_id="alice", threshold=1.0, **asked)
         assert nothing.hits == ()
         assert nothing.notice == (
-            "nothing known is near enough to this question; facts in scopes that also name a run: 1, "
+            f"nothing was found {other_model_sentence(MODEL_NAME, [MODEL])}; facts in scopes that also name a run: 1, "
             "search with run_id='**' (--run '**')"
         )
 
@@ -179,7 +181,7 @@ async def test_facts_and_turns_are_lists_of_their_own(db: ProjectedDatabase) -> 
         ({"include": both, "limit": 1}, 1, 1),
         ({"include": both, "filters": {"categories": "none"}}, 0, 0),
         ({"include": both, "state": "superseded"}, 0, 2),
-        ({"include": "turns", "turn_status": "no_facts"}, 0, 1),
+        ({"include": "turns", "turn_status": "nothing_stored"}, 0, 1),
         ({"include": "turns", "any": [{}, {"run_id": "r1"}]}, 0, 2),
         ({"include": "turns", "filters": {"source_id": "t1"}}, 0, 1),
     ]
@@ -276,7 +278,7 @@ async def test_other_wordings_find_what_the_question_has_no_word_of(homes: Async
     result = await homes.search(QUESTION, user_id="alice", variants=1)
     (by_address,) = (hit for hit in result.hits[:3] if hit.fact.text == FACTS[3])
     assert by_address.score.text_part > 0
-    assert result.notice is None
+    assert result.notice == f"found {OTHER_MODEL}"
 
 
 @pytest.mark.parametrize("reply", ["no", '{"numbers": [99], "wordings": 1}'])
@@ -299,7 +301,7 @@ async def test_a_model_that_is_late_or_not_set_is_not_waited_for(settings: Setti
         server.latency = 30.0
         result = await memory.search(QUESTION, user_id="alice", rerank=True)
         assert [hit.fact.text for hit in result] == fused
-        assert result.notice == "not reranked: the model did not answer within 0.2 s"
+        assert result.notice == f"not reranked: the model did not answer within 0.2 s; found {OTHER_MODEL}"
         server.latency = 0.0
     offline = settings.model_copy(update={"provider": "offline"})
     async with AsyncMemoryClient(settings=offline, now=lambda: day(9)) as memory:

@@ -4,12 +4,12 @@ import re
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import psycopg
 import pytest
 
-from mnemolog.projections.context import Context, ContextRules, compose, lasting_facts
+from mnemolog.projections.context import Context, ContextRules, Doubt, compose, lasting_facts
 from mnemolog.projections.memory.client_queries import SEARCH_DEFAULTS
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.rebuild.scope_indexes import index_scopes
@@ -147,7 +147,7 @@ async def test_room_is_given_in_the_order_of_the_client(eventful: ProjectedDatab
     rows = await asked(eventful, CONTEXT, QUESTION, 1)
     left_out = (await clients(eventful, QUESTION, budget=1)).left_out
     assert [(row["fact_id"], tuple(row["doubts"])) for row in rows] == [(one.fact_id, one.doubts) for one in left_out]
-    assert {doubt for row in rows for doubt in row["doubts"]} == {"pending", "unresolved", "low_confidence", "old"}
+    assert {doubt for row in rows for doubt in row["doubts"]} == {*get_args(Doubt)}
     assert not any(row["fits"] for row in rows)
     used = 0
     for row in await asked(eventful, CONTEXT, QUESTION, 25):  # what is smaller fits behind what does not

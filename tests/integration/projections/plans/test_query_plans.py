@@ -85,7 +85,7 @@ HOT: Final[Mapping[str, SQL | Composed]] = {
     **named(FactStore.QUERIES, "former_values"),
     **named(queries("limits"), "usage", "is_received"),
     **named(STATEMENTS, "applied", "known_facts", "update_facts", "settle_pending", "step_scopes", "count_tokens"),
-    **named(STATEMENTS, "refresh_profiles", "changed_records"),
+    **named(STATEMENTS, "dispute_facts", "refresh_profiles", "changed_records"),
     **named(ReplyStore.QUERIES, "get", "forget", "paid", prefix="replies_"),
 }
 NOT_OF_WORKERS: Final = {
@@ -131,6 +131,7 @@ PARAMETERS: Final[dict[str, Any]] = {
     "content_hashes": ["none", "none"],
     "keys": ["key_3", None],
     "subjects": ["user", None],
+    "ends_only": [False, True],
     "floors": [0.65, 0.65],
     "vector": Vector.from_values(MODEL, [1.0, 0.0, 0.0]),
     "categories": ["hard_preference", "health"],

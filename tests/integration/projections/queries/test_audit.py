@@ -47,7 +47,7 @@ async def test_accepted_is_ended_plus_in_flight(db: ProjectedDatabase) -> None:
     await fill(db)
     books = await audit(db.conn, now=NOW)
     assert (books.ok, failed_checks(books)) == (True, [])
-    assert (books.accepted, books.in_flight, books.ends) == (5, 2, {"facts": 1, "failed": 1, "no_facts": 1})
+    assert (books.accepted, books.in_flight, books.ends) == (5, 2, {"stored": 1, "failed": 1, "nothing_stored": 1})
     assert books.oldest_in_flight == timedelta(minutes=5)
     assert [(one.partition, one.next_offset, one.records) for one in books.partitions] == [(0, 4, 4), (3, 1, 1)]
     late = await audit(db.conn, now=day(1))
@@ -130,7 +130,7 @@ async def test_commands_are_no_turns_and_a_turn_has_the_end_of_its_last_attempt(
     await db.apply(refused, commit("5", added("B."), attempt=2), partition=1)
     books = await audit(db.conn, now=NOW)
     assert (books.ok, failed_checks(books)) == (True, [])
-    assert (books.accepted, books.in_flight, books.ends) == (5, 0, {"facts": 3, "failed": 1, "no_facts": 1})
+    assert (books.accepted, books.in_flight, books.ends) == (5, 0, {"stored": 3, "failed": 1, "nothing_stored": 1})
 
 
 async def test_turns_that_failed_or_were_rejected_are_listed_until_another_attempt_succeeds(

@@ -8,12 +8,12 @@ import pytest
 
 from mnemolog.projections.database import RowConnection
 from mnemolog.projections.queries import scope_filter
-from mnemolog.projections.queries.diff import Axis, diff
+from mnemolog.projections.queries.diff import diff
 from mnemolog.projections.queries.facts import facts, facts_as_of
 from mnemolog.projections.queries.pending import pending as pending_facts
 from mnemolog.projections.queries.pending import unresolved
 from mnemolog.projections.queries.quality import decision_quality
-from mnemolog.projections.queries.results import Fact
+from mnemolog.projections.queries.results import Axis, Fact
 from mnemolog.projections.queries.scope_filter import ScopeFilter, matching_scopes
 from mnemolog.projections.search.search import SearchOptions, search
 from mnemolog.schemas.command import DeleteAll, Undo

@@ -99,4 +99,4 @@ async def test_one_id_of_two_users_asks_for_the_user(db: ProjectedDatabase) -> N
     await db.apply(commit("1"), commit("1", added("B."), scope=BOB))
     with pytest.raises(AmbiguousTurnError, match="default/alice, default/bob"):
         await turn_status(db.conn, "default", "1")
-    assert (await turn_status(db.conn, "default", "1", "bob")).status == "facts"
+    assert (await turn_status(db.conn, "default", "1", "bob")).status == "stored"

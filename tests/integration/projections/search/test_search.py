@@ -34,6 +34,7 @@ from mnemolog.schemas.turn import Message, Turn
 from mnemolog.schemas.vector import Vector
 from tests.support.builders.commits import (
     ALICE,
+    MODEL,
     added,
     commit,
     confirmed,
@@ -207,9 +208,10 @@ async def test_facts_of_a_run_stand_beside_those_of_its_user(db: ProjectedDataba
     )
     beside = ScopeCount(within=0, beside=3, ids=("agent_id", "app_id", "run_id"))
     assert await count_facts(db.conn, MINE, at=NOW) == beside
-    assert await count_facts(db.conn, BOTH[1], at=NOW) == ScopeCount(within=1, beside=0, ids=())
+    assert await count_facts(db.conn, BOTH[1], at=NOW) == ScopeCount(within=1, beside=0, ids=(), models=(MODEL,))
     any_run = ScopeFilter(user_id="alice", run_id=ANY_OR_NONE)
-    assert await count_facts(db.conn, any_run, at=day(10)) == ScopeCount(within=2, beside=2, ids=("agent_id", "app_id"))
+    both = ScopeCount(within=2, beside=2, ids=("agent_id", "app_id"), models=(MODEL,))
+    assert await count_facts(db.conn, any_run, at=day(10)) == both
 
 
 async def test_more_of_one_matter_of_one_user_comes_after_all_others(db: ProjectedDatabase) -> None:

@@ -76,7 +76,12 @@ async def test_a_turn_is_found_by_the_words_that_people_said_in_it_and_has_its_f
     await tell(db, turn("t1", prompt, said, reply, metadata={"topic": "house"}, on=3), turn("t2", "We had pasta."))
     (hit,) = (await found(db, "What was wrong with the boilers?")).turns
     assert (hit.turn_id, hit.speaker, hit.excerpt) == ("t1", "Alice", "The boiler leaks again.")
-    assert (hit.occurred_at, hit.status, hit.fact_ids, hit.metadata) == (day(3), "no_facts", (), {"topic": "house"})
+    assert (hit.occurred_at, hit.status, hit.fact_ids, hit.metadata) == (
+        day(3),
+        "nothing_stored",
+        (),
+        {"topic": "house"},
+    )
     assert (hit.user_id, hit.agent_id, hit.run_id) == ("alice", None, None)
     for question in ("plumber", "parrot", "?! 😀"):
         assert await ids(db, question) == []
@@ -84,7 +89,7 @@ async def test_a_turn_is_found_by_the_words_that_people_said_in_it_and_has_its_f
     await db.journal(turn("t3", "I live in Rome and I own a dog.", on=5), first_offset=2)
     await db.apply(told)
     (hit,) = (await found(db, "dog")).turns
-    assert (hit.status, hit.fact_ids) == ("facts", (fact_id_at(told), fact_id_at(told, 1)))
+    assert (hit.status, hit.fact_ids) == ("stored", (fact_id_at(told), fact_id_at(told, 1)))
 
 
 async def test_rare_words_names_and_new_turns_come_first(db: ProjectedDatabase) -> None:
@@ -185,17 +190,17 @@ async def test_filters_and_times_choose_turns(db: ProjectedDatabase) -> None:
 
 
 async def test_a_turn_is_shown_by_how_it_ended(db: ProjectedDatabase) -> None:
-    names = ("facts", "no_facts", "failed", "rejected", "in_flight", "echo", "said")
+    names = ("stored", "nothing_stored", "failed", "rejected", "in_flight", "echo", "said")
     await db.journal(*(turn(name, "tandem") for name in names))
     recalled = DroppedStatement(text="Alice owns a tandem.", reason="recalled", excerpt="tandem")
     steps = [Step(stage="embed", milliseconds=1), Step(stage="extract", milliseconds=1, dropped=(recalled,))]
     await db.apply(
-        *(commit("facts", added("Owns a tandem.")), commit("no_facts"), commit("said", steps=steps[:1])),
+        *(commit("stored", added("Owns a tandem.")), commit("nothing_stored"), commit("said", steps=steps[:1])),
         commit("echo", steps=steps),  # it became no fact, so nothing would tell when the memory it repeats is deleted
         commit("failed", outcome="failed", reason="invalid_reply"),
         commit("rejected", outcome="rejected", reason="limit"),
     )
-    assert set(await ids(db, "tandem")) == {"facts", "no_facts", "failed", "said"}
+    assert set(await ids(db, "tandem")) == {"stored", "nothing_stored", "failed", "said"}
     assert await ids(db, "tandem", statuses=["rejected"]) == ["rejected"]
 
 

@@ -171,6 +171,15 @@ async def test_facts_of_the_same_key_are_found_however_far_they_are(db: Projecte
     assert without_key == ()
 
 
+async def test_of_a_key_of_several_values_the_ends_are_found_however_far_they_are(db: ProjectedDatabase) -> None:
+    allergy: dict[str, Any] = {"key": "allergy", "value": "nuts"}
+    denial = near("eats nuts again", -0.5, action_hint="retract", **allergy)
+    await db.apply(commit("t1", denial, near("is allergic to nuts", -0.5, **allergy)))
+    ends, all_of_key = (await find(db, wanted(key="allergy", ends_only=True), wanted(key="allergy"))).candidates
+    assert [one.text for one in ends] == ["eats nuts again"]
+    assert {one.text for one in all_of_key} == {"eats nuts again", "is allergic to nuts"}
+
+
 async def test_facts_of_a_key_come_on_top_of_the_nearest_and_are_bounded(db: ProjectedDatabase) -> None:
     close = [near(f"near {n}", 0.9 - n / 100) for n in range(4)]
     far = [near(f"far {n}", -n / 10, key="age", subject=f"child {n}") for n in range(8)]

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from prometheus_client import REGISTRY
 from psycopg import sql
+from structlog.testing import capture_logs
 
 from mnemolog.projections.database import open_pool
 from mnemolog.projections.errors import CommitTimeoutError, LogChangedError, LogGapError
@@ -266,7 +267,10 @@ async def test_what_cannot_be_folded_stops_loudly_and_writes_nothing(
 async def test_what_the_tables_cannot_hold_stops_nobody(db: ProjectedDatabase) -> None:
     """Bytes that are no commit, a count that no column holds, and the id of a fact that is taken."""
     taken, count = commit("taken", added("x", fact_id=BERN)), commit("count", based_on=2**70)
-    await db.apply(b"\xff\x00", b"", FIRST, count, commit("t2", confirmed(BERN), at=day(2)), taken)
+    with capture_logs() as logs:
+        await db.apply(b"\xff\x00", b"", FIRST, count, commit("t2", confirmed(BERN), at=day(2)), taken)
+    errors = " ".join(entry["error"] for entry in logs if entry["event"] == "commit_not_storable")
+    assert ("23505" in errors, str(BERN) in errors) == (True, False), "a log has no values of rows"
     assert await db.rows("SELECT log_offset, item, reason, record FROM rejections ORDER BY 1") == [
         (0, 0, "not_a_commit", b"\xff\x00"),
         (1, 0, "not_a_commit", b""),
@@ -402,7 +406,7 @@ async def test_what_was_projected_is_counted(db: ProjectedDatabase) -> None:
         ),
         ("mnemolog_stale_decisions_total", {}),
         ("mnemolog_rejections_total", {"reason": "duplicate_source"}),
-        ("mnemolog_commits_projected_total", {"outcome": "no_facts"}),
+        ("mnemolog_commits_projected_total", {"outcome": "nothing_stored"}),
         ("mnemolog_turn_to_fact_seconds_count", {}),
     )
     before = [REGISTRY.get_sample_value(*name) or 0 for name in names]

@@ -17,6 +17,7 @@ from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.lag import BacklogReader, PartitionBacklog
 from mnemolog.streams.kafka.readers import committed_offsets
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, group_id, topic_name
+from mnemolog.streams.kafka_address import KafkaAddress
 from tests.support.servers.kafka_client import PARTITIONS, producer, wait_until
 
 pytestmark = pytest.mark.kafka
@@ -30,14 +31,14 @@ def prefix(topic_suffix: str) -> str:
 
 @pytest.fixture
 async def reader(bootstrap: str, prefix: str) -> AsyncIterator[BacklogReader]:
-    reader = BacklogReader(bootstrap, prefix=prefix)
+    reader = BacklogReader(KafkaAddress(bootstrap), prefix=prefix)
     yield reader
     await reader.close()
 
 
 @pytest.fixture
 async def turns(bootstrap: str, prefix: str) -> str:
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    await ensure_topics(KafkaAddress(bootstrap), partitions=PARTITIONS, prefix=prefix)
     return topic_name(CONVERSATION_TURNS, prefix)
 
 
@@ -106,7 +107,7 @@ async def test_every_stage_and_partition_has_one_though_none_runs(
 
 async def test_what_retention_has_deleted_waits_for_nobody(bootstrap: str, turns: str, reader: BacklogReader) -> None:
     times = await send(bootstrap, turns, 3)
-    async with connected_admin(bootstrap) as admin:
+    async with connected_admin(KafkaAddress(bootstrap)) as admin:
         await admin.delete_records({TopicPartition(turns, 1): RecordsToDelete(before_offset=2)})
     backlog = await read(reader)
     assert (backlog["extract", 1].records, backlog["extract", 1].oldest_at) == (1, times[2])

@@ -12,6 +12,7 @@ from aiokafka.conn import AIOKafkaConnection  # type: ignore[import-untyped] # a
 from aiokafka.protocol.metadata import MetadataRequest  # type: ignore[import-untyped] # as above
 
 from mnemolog.streams.kafka.readers import KafkaLogReader  # its package corrects aiokafka
+from mnemolog.streams.kafka_address import KafkaAddress
 
 pytestmark = pytest.mark.kafka
 
@@ -54,7 +55,7 @@ async def test_a_reader_that_is_cancelled_while_it_stops_leaves_no_connection_op
 
     gc.collect()
     before = open_connections()
-    reader = KafkaLogReader(bootstrap)
+    reader = KafkaLogReader(KafkaAddress(bootstrap))
     await (await reader._connected_consumer()).topics()
     assert open_connections() > before
     monkeypatch.setattr(AIOKafkaConsumer, "stop", stop_slowly)

@@ -10,6 +10,7 @@ from mnemolog.projections.errors import LogGapError, LogUnreadableError
 from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.readers import KafkaLogReader
+from mnemolog.streams.kafka_address import KafkaAddress
 from tests.support.servers.kafka_client import PARTITIONS, producer
 
 pytestmark = pytest.mark.kafka
@@ -18,7 +19,7 @@ RECORDS = 700
 
 async def fill(bootstrap: str, prefix: str) -> None:
     """Records 0..699 in partition 2, the last without a value."""
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    await ensure_topics(KafkaAddress(bootstrap), partitions=PARTITIONS, prefix=prefix)
     async with producer(bootstrap) as client:
         for number in range(RECORDS):
             value = b"%d" % number if number < RECORDS - 1 else None
@@ -33,7 +34,7 @@ async def read(log: KafkaLogReader, start: int, stop: int) -> list[tuple[int, by
 async def test_reads_each_partition_between_two_offsets(bootstrap: str, topic_suffix: str) -> None:
     """A gap, and an end that never comes, are errors."""
     await fill(bootstrap, topic_suffix)
-    log = KafkaLogReader(bootstrap, prefix=topic_suffix, timeout=1.5)
+    log = KafkaLogReader(KafkaAddress(bootstrap), prefix=topic_suffix, timeout=1.5)
     try:
         assert await log.partitions() == list(range(PARTITIONS))
         assert [await log.end_offset(partition) for partition in range(3)] == [0, 0, RECORDS]
@@ -44,7 +45,7 @@ async def test_reads_each_partition_between_two_offsets(bootstrap: str, topic_su
         assert await read(log, 5, 5) == []
         with pytest.raises(LogUnreadableError, match="no record of partition 2 came"):
             await read(log, 690, RECORDS + 1)
-        async with connected_admin(bootstrap) as admin:
+        async with connected_admin(KafkaAddress(bootstrap)) as admin:
             place = TopicPartition(f"{topic_suffix}memory_events", 2)
             await admin.delete_records({place: RecordsToDelete(before_offset=20)})
         with pytest.raises(LogGapError, match="continues at offset 20, the tables expect 7"):
@@ -54,7 +55,7 @@ async def test_reads_each_partition_between_two_offsets(bootstrap: str, topic_su
 
 
 async def test_a_missing_topic_is_named(bootstrap: str, topic_suffix: str) -> None:
-    log = KafkaLogReader(bootstrap, prefix=topic_suffix)
+    log = KafkaLogReader(KafkaAddress(bootstrap), prefix=topic_suffix)
     try:
         with pytest.raises(LogUnreadableError, match=f"{topic_suffix}memory_events does not exist"):
             await log.partitions()
@@ -67,4 +68,4 @@ async def test_a_kafka_that_is_away_is_named_after_the_patience() -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         with pytest.raises(LogUnreadableError, match=f"127.0.0.1:{port} cannot be read within 1 s"):
-            await KafkaLogReader(f"127.0.0.1:{port}", timeout=1).end_offset(0)
+            await KafkaLogReader(KafkaAddress(f"127.0.0.1:{port}"), timeout=1).end_offset(0)

@@ -16,6 +16,7 @@ from mnemolog.streams.kafka.record import KafkaRecord, Partition, StartOffsetLoo
 from mnemolog.streams.kafka.sender import Sender
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, EXTRACTED_FACTS, group_id, topic_name
 from mnemolog.streams.kafka.window import KeyedWindow, Window
+from mnemolog.streams.kafka_address import KafkaAddress
 from mnemolog.streams.runtime import supervisor
 from mnemolog.streams.runtime.supervisor import run_stages
 from tests.support.polling import eventually
@@ -97,7 +98,7 @@ class CopyStageHarness:
 @pytest.fixture
 async def harness(bootstrap: str, topic_suffix: str) -> CopyStageHarness:
     prefix = f"{topic_suffix}-"
-    await ensure_topics(bootstrap, partitions=PARTITIONS, prefix=prefix)
+    await ensure_topics(KafkaAddress(bootstrap), partitions=PARTITIONS, prefix=prefix)
     return CopyStageHarness(bootstrap, prefix)
 
 
@@ -219,7 +220,7 @@ async def test_stages_that_start_do_not_wait_behind_their_own_fetches(harness: C
 
 async def test_records_are_read_again_by_offset(harness: CopyStageHarness) -> None:
     sent = await publish(harness.bootstrap, harness.source, [(b"hot", b"%d" % number) for number in range(300)])
-    rereader, partition = KafkaRereader(harness.bootstrap), (harness.source, int(sent[0].split("/")[1]))
+    rereader, partition = KafkaRereader(KafkaAddress(harness.bootstrap)), (harness.source, int(sent[0].split("/")[1]))
     try:
         found: list[int] = []
         offset = 10

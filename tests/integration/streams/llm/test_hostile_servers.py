@@ -222,6 +222,17 @@ async def test_of_an_answer_that_is_cut_off_the_complete_facts_are_read(
     assert any("cut off" in note for note in answer.notes)
 
 
+REFUSALS: Final = (
+    "I'm sorry, but I can't assist with that request.",
+    "I can\u2019t do that.",
+    "I cannot help with this. Please seek help from a professional.",
+    "As an AI language model, I have no opinion.",
+    "<think>This is about a bomb.</think>I am not able to discuss this.",
+    "This violates our usage policies.",
+    "Es tut mir leid, dabei kann ich nicht helfen.",
+)
+
+
 @pytest.mark.parametrize(
     ("text", "finish", "said"),
     [
@@ -233,7 +244,9 @@ async def test_of_an_answer_that_is_cut_off_the_complete_facts_are_read(
         ("", "stop", "the answer is empty"),
         (None, "stop", "the answer is empty"),
         ("I can't find any facts.", "stop", "not one complete JSON object"),
-        (json.dumps({"error": "I can't do that"}), "stop", "not one complete JSON object"),
+        ("Facts about my help desk.", "stop", "not one complete JSON object"),
+        *((words, "stop", "the model refuses to answer") for words in REFUSALS),
+        *((json.dumps({name: REFUSALS[0]}), "stop", "the model refuses") for name in ("error", "answer")),
         (f"<facts><fact>{HOME}</fact></facts>", "stop", "not one complete JSON object"),
         (json.dumps({"facts": [{"key": "home_city"}]}), "stop", "facts.0.excerpt: Field required"),
         (json.dumps({"type": "object", "properties": {"facts": {"type": "array"}}}), "stop", "facts.0.excerpt"),

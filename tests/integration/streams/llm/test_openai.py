@@ -106,6 +106,58 @@ async def test_a_parameter_that_a_server_refuses_is_sent_once(server: OpenAiServ
     assert {*asked.problems} == {f"extract test-model ({name})" for name in refused}
 
 
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        *((names, "") for names in ("temperature", "seed", "response_format", "system", "seed response_format")),
+        ("temperature seed system response_format", ""),
+        ("temperature", "Your request for 'seed' is no good"),
+    ],
+)
+async def test_a_parameter_that_a_server_refuses_without_its_name_is_found_by_the_probe(
+    server: OpenAiServer, refused: str, words: str
+) -> None:
+    names = {*refused.split()}
+    server.habits.refused, server.habits.silent = frozenset(names), True
+    if words:  # which name another one
+        server.fail(mode="as_is", status=400, body=words)
+    asked = endpoint(server)
+    left_out: Any = ("seed",) if words else ()
+    chat = OpenAiChatModel(asked, "test-model", left_out=left_out)
+    assert "Berlin" in (await chat.complete(prompt())).text
+    assert {*asked.problems} == {f"extract test-model ({name})" for name in names}
+    before = len(server.bodies)
+    for _ in range(2):
+        await chat.complete(prompt())
+    assert before <= 9
+    assert len(server.bodies) == before + 2
+    assert '"slot"' in server.bodies[-1]["messages"][0]["content"] or "response_format" not in names
+    await chat.close()
+
+
+@pytest.mark.parametrize("refused", ["encoding_format", "dimensions", "dimensions encoding_format"])
+async def test_so_is_one_of_embeddings(server: OpenAiServer, refused: str) -> None:
+    server.habits.refused, server.habits.silent = frozenset(refused.split()), True
+    asked = endpoint(server)
+    embedder = OpenAiEmbedder(asked, "test-embedding", dimensions=1536)
+    assert len((await embedder.embed(["a"])).vectors) == 1
+    assert {*asked.problems} == {f"embed test-embedding ({name})" for name in refused.split()}
+    await embedder.close()
+
+
+@pytest.mark.parametrize("times", range(1, 8))
+async def test_nothing_is_left_out_where_a_server_refuses_everything_for_a_while(
+    server: OpenAiServer, times: int
+) -> None:
+    server.fail(mode="as_is", times=times, status=400, body={"error": {"message": "loading"}})
+    asked = endpoint(server)
+    chat = OpenAiChatModel(asked, "test-model")
+    assert "Berlin" in (await chat.complete(prompt())).text
+    assert not asked.problems
+    assert {"temperature", "seed", "response_format"} <= server.bodies[-1].keys()
+    await chat.close()
+
+
 async def test_a_setting_leaves_a_parameter_out(server: OpenAiServer) -> None:
     await complete(server, left_out=("temperature", "seed"))
     assert not {"temperature", "seed"} & server.bodies[0].keys()

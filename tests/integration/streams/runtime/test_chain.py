@@ -46,7 +46,7 @@ async def publish_statements(settings: StreamsSettings, numbers: Sequence[int]) 
 
 async def wait_until_read(settings: StreamsSettings, *stages: str) -> None:
     async def is_read() -> bool:
-        lags = await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)
+        lags = await stage_lags(settings.kafka_address, prefix=settings.topic_prefix)
         return not any(one.lag for one in lags if one.stage in stages)
 
     await wait_until(is_read)
@@ -57,9 +57,11 @@ async def test_a_worker_with_all_stages_writes_nothing_between_them_and_no_singl
 ) -> None:
     async with running_worker(settings):
         await publish_statements(settings, range(5))
-        assert set((await wait_for_outcomes(database, 5)).values()) == {"facts"}
+        assert set((await wait_for_outcomes(database, 5)).values()) == {"stored"}
         await wait_until_read(settings, *ALL_STAGES)
-        lags = {one.stage: one.workers for one in await stage_lags(settings.kafka or "", prefix=settings.topic_prefix)}
+        lags = {
+            one.stage: one.workers for one in await stage_lags(settings.kafka_address, prefix=settings.topic_prefix)
+        }
         for stage in ("extract", "resolve"):
             with pytest.raises(MixedLayouts, match="workers chain the stages extract, embed, match, resolve"):
                 await start(settings, [stage])
@@ -124,7 +126,7 @@ async def test_the_broker_lets_no_worker_of_the_other_layout_into_the_group(
         newcomer = asyncio.create_task(start(other, CHAINABLE))
         await asyncio.sleep(3)
         await publish_statements(settings, range(12))
-        assert set((await wait_for_outcomes(database, 12)).values()) == {"facts"}
+        assert set((await wait_for_outcomes(database, 12)).values()) == {"stored"}
         assert await members(settings, "extract") == 1
         newcomer.cancel()
         await asyncio.gather(newcomer, return_exceptions=True)
@@ -132,7 +134,7 @@ async def test_the_broker_lets_no_worker_of_the_other_layout_into_the_group(
 
 
 async def members(settings: StreamsSettings, stage: str) -> int:
-    async with connected_admin(settings.kafka or "") as admin:
+    async with connected_admin(settings.kafka_address) as admin:
         return await group_members(admin, group_id(stage, settings.topic_prefix))
 
 

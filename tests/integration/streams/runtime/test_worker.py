@@ -43,7 +43,7 @@ async def test_a_log_that_was_made_anew_stops_the_projection_instead_of_being_sk
         await publish(settings.kafka, topic_name(MEMORY_EVENTS, settings.topic_prefix), [(first.key, first.to_bytes())])
         await wait_for_outcomes(database, 1)
     elsewhere = settings.model_copy(update={"topic_prefix": f"new-{settings.topic_prefix}"})
-    await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=elsewhere.topic_prefix)
+    await ensure_topics(settings.kafka_address, partitions=settings.partitions, prefix=elsewhere.topic_prefix)
     worker = asyncio.create_task(run_worker(elsewhere, ["project"], asyncio.Event()))
     lost = commit("t2", added("Alice lives in Rome."))
     await publish(settings.kafka, topic_name(MEMORY_EVENTS, elsewhere.topic_prefix), [(lost.key, lost.to_bytes())])
@@ -57,11 +57,11 @@ async def test_a_worker_shows_how_far_the_tables_are_behind_and_refuses_tables_a
 ) -> None:
     assert settings.kafka is not None
     topic = topic_name(MEMORY_EVENTS, settings.topic_prefix)
-    await ensure_topics(settings.kafka, partitions=settings.partitions, prefix=settings.topic_prefix)
+    await ensure_topics(settings.kafka_address, partitions=settings.partitions, prefix=settings.topic_prefix)
     commits = [commit(f"t{number}", added(f"thing {number}")) for number in range(3)]
     (place, *_) = await publish(settings.kafka, topic, [(each.key, each.to_bytes()) for each in commits])
     empty = (int(place.split("/")[1]) + 1) % settings.partitions
-    log = KafkaLogReader(settings.kafka, prefix=settings.topic_prefix)
+    log = KafkaLogReader(settings.kafka_address, prefix=settings.topic_prefix)
     async with open_pool(database, min_size=1, max_size=1, application_name="test") as pool:
         projector = Projector(pool)
         assert sum((await projection_lag(projector, log)).values()) == 3

@@ -166,7 +166,7 @@ async def test_a_turn_that_failed_may_come_again_as_a_later_record(resolver_harn
     good = matched_envelope(BERLIN, at=day(1), source_id="again", offset=second.origin.offset + 1)
     third = await resolver_harness.resolve(good)
     assert third is not None
-    assert (third.outcome, third.attempt) == ("facts", 3)
+    assert (third.outcome, third.attempt) == ("stored", 3)
     last = good.model_copy(update={"origin": _moved(third)})
     assert await resolver_harness.resolve(last) is None
 
@@ -194,11 +194,11 @@ async def test_turns_in_which_nothing_was_found_are_turns_of_their_minute(resolv
     await resolver_harness.resolve(
         _command_envelope(SetPolicy(level="scope", policy=Policy(limits=Limits(turns_per_minute=2))), "c1")
     )
-    nothing = End(outcome="no_facts", reason="nothing_to_remember")
+    nothing = End(outcome="nothing_stored", reason="nothing_to_remember")
     ends = [await resolver_harness.resolve_turn(at=day(1), end=nothing) for _ in range(3)]
     assert [(end.outcome, end.reason) for end in ends] == [
-        ("no_facts", "nothing_to_remember"),
-        ("no_facts", "nothing_to_remember"),
+        ("nothing_stored", "nothing_to_remember"),
+        ("nothing_stored", "nothing_to_remember"),
         ("rejected", "limit"),
     ]
 
@@ -222,7 +222,7 @@ async def test_what_matters_too_little_is_dropped_and_told(resolver_harness: Res
     (dropped,) = commit.provenance.steps[-1].dropped
     assert (dropped.text, dropped.reason) == (small.text, "below_importance")
     nothing = await resolver_harness.resolve_turn(small, at=day(2), overrides=Overrides(min_importance=0.2))
-    assert (nothing.outcome, nothing.reason) == ("no_facts", "nothing_kept")
+    assert (nothing.outcome, nothing.reason) == ("nothing_stored", "nothing_kept")
     raw = await resolver_harness.resolve_turn(small, at=day(3), infer=False, overrides=Overrides(min_importance=0.2))
     assert kinds(raw) == ["fact_added"]
 

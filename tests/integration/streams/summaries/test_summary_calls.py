@@ -33,7 +33,7 @@ async def test_a_reply_that_is_not_grounded_is_asked_for_once_more(memory: Summa
     (step,) = commit.provenance.steps
     assert (commit.outcome, step.llm_calls, step.reprompts) == ("done", 2, 1)
     (complaint,) = step.complaints
-    assert complaint.startswith("sentence 1: it says porto, which none of its facts says")
+    assert complaint.startswith("sentence 1 says porto, which none of its facts says")
     assert summary_of(commit).text == "Ana lives in Lisbon."
 
 

@@ -61,7 +61,7 @@ def test_an_id_may_be_its_first_characters() -> None:
 def test_every_id_in_a_result_is_found_and_shown_whole_where_it_has_no_short_form() -> None:
     memory = FactChange(fact_id=ONE, text="x", event="e", targets=(TWO,))
     profile = Profile(identity=[{"fact_id": str(THREE), "text": "y"}])
-    assert set(ids_in([Result(turn_id="t", status="facts", changes=(memory,)), profile])) == {ONE, TWO, THREE}
+    assert set(ids_in([Result(turn_id="t", status="stored", changes=(memory,)), profile])) == {ONE, TWO, THREE}
     shown = ShortIds({ONE: "00000000"})
     assert (shown(ONE), shown(TWO), shown(None)) == ("00000000", str(TWO), "")
 

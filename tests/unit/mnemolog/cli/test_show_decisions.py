@@ -55,7 +55,7 @@ def test_rates_and_money_by_model_and_in_all_are_shown_or_unknown(
         ["m2", "7", "0", "3", "unknown"],
     ]
     assert [line for line in lines if len(line) > 80] == []
-    turn = Result(turn_id="t1", status="facts", cost=PARTLY)
+    turn = Result(turn_id="t1", status="stored", cost=PARTLY)
     assert "at least 1.5 USD, unknown price of m2" in shown(show_results, [turn])
 
 
@@ -115,10 +115,10 @@ def test_calls_that_other_turns_shared_are_shown_with_these_turns(shown: Callabl
         "Its extraction shared a call with 2 other turns: t2, t3 (request 0f3a). "
         "Its extraction shared a call with 1 other turn: t3 (request 51d2)."
     )
-    why_not = WhyNot(turn_id="t1", status="facts", facts=1, missing=(), shared_calls=calls)
+    why_not = WhyNot(turn_id="t1", status="stored", facts=1, missing=(), shared_calls=calls)
     assert f"{sentences} every statement became a fact" in shown(show_why_not, why_not)
     trace = Trace(decisions=(), reprompts=(), omitted=(), thresholds=None, shared_calls=calls)
-    assert sentences in shown(show_status, Result(turn_id="t1", status="facts", trace=trace))
+    assert sentences in shown(show_status, Result(turn_id="t1", status="stored", trace=trace))
 
 
 def test_budgets_and_instructions_are_shown(

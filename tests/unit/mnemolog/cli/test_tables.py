@@ -85,5 +85,5 @@ def test_an_age_is_said_in_its_largest_unit(time: datetime, shown: str) -> None:
 
 
 def test_ends_are_counted_by_status() -> None:
-    assert ends_by_status({"facts": 1, "failed": 2}) == "facts: 1, failed: 2"
+    assert ends_by_status({"stored": 1, "failed": 2}) == "failed: 2, stored: 1"
     assert ends_by_status({}) == "none"

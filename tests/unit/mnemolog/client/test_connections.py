@@ -25,6 +25,7 @@ from mnemolog.client.producer import RecordProducer
 from mnemolog.common.logs import limit_noise
 from mnemolog.errors import NotConnectedError, SettingsError
 from mnemolog.settings import Settings
+from mnemolog.streams.kafka_address import KafkaAddress
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +90,9 @@ def test_an_invalid_address_is_named(tmp_path: Path) -> None:
 async def test_a_connecting_publisher_that_is_cancelled_leaves_nothing_open() -> None:
     accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
     server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
-    connecting = asyncio.create_task(RecordProducer.connect(f"127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    connecting = asyncio.create_task(
+        RecordProducer.connect(KafkaAddress(f"127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    )
     silent = await asyncio.wait_for(accepted.get(), 10)
     connecting.cancel()
     with pytest.raises(asyncio.CancelledError):

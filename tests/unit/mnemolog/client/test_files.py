@@ -57,7 +57,8 @@ async def test_the_same_line_has_the_same_id_and_another_text_or_scope_another()
     ids = [command.command_id for command in sent(client)]
     assert ids[:5] == ids[5:]
     assert len(set(ids)) == 5
-    await client.admin.import_facts(file_of(lines[0]), user_id="bob", tenant="new")
+    report = await client.admin.import_facts(file_of(lines[0]), user_id="bob", tenant="new")
+    assert report.passed_over == {"user_id": 1}
     scope = sent(client)[-1].scope
     assert (scope.tenant, scope.user_id, scope.run_id) == ("new", "bob", "r1")  # ids of the call go first
 

@@ -20,12 +20,12 @@ def test_a_fact_is_its_text_its_slot_its_status_and_its_id() -> None:
 
 def test_a_result_says_what_became_of_the_turn() -> None:
     memory = FactChange(fact_id=ID, text="Alice lives in Bern.", event="fact_added")
-    assert repr(Result(turn_id="t1", status="facts", changes=(memory,))) == (
-        f"Result(turn_id='t1', status='facts', changes=(FactChange(event='fact_added', "
+    assert repr(Result(turn_id="t1", status="stored", changes=(memory,))) == (
+        f"Result(turn_id='t1', status='stored', changes=(FactChange(event='fact_added', "
         f"text='Alice lives in Bern.', fact_id='{ID}'),))"
     )
-    reused = Result(turn_id="t1", status="no_facts", reused=True)
-    assert repr(reused) == "Result(turn_id='t1', status='no_facts', reused=True)"
+    reused = Result(turn_id="t1", status="nothing_stored", reused=True)
+    assert repr(reused) == "Result(turn_id='t1', status='nothing_stored', reused=True)"
     failed = Result(turn_id="t1", status="failed", error="invalid_reply", attempt=2)
     assert repr(failed) == "Result(turn_id='t1', status='failed', error='invalid_reply', attempt=2)"
 

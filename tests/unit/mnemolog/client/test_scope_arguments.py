@@ -12,6 +12,7 @@ from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.base import ClientBase
 from mnemolog.client.connections import LimitPrecheck
 from mnemolog.client.inputs import ScopeArgs, scope_and_filter, wide_filter
+from mnemolog.client.results import summed_up
 from mnemolog.errors import QueryError, UnknownArgumentError
 from mnemolog.projections.queries.results import Result
 from mnemolog.projections.queries.scope_filter import ScopeFilter
@@ -155,9 +156,17 @@ async def test_the_tenant_of_the_settings_holds_where_none_is_given() -> None:
     await client.facts(user_id="alice")
     assert client.arguments[0] == client.filter.tenant == "acme"
     client.arguments.clear()
-    client.answer = Result(turn_id="t1", status="facts")
+    client.answer = Result(turn_id="t1", status="stored")
     await client.scope(user_id="*").status("t1")  # whose turn is meant is left open
     assert client.arguments == ["acme", "t1", None, None, NO_PRICES, False]
+
+
+@pytest.mark.parametrize("given", [summed_up("c1", []), Result(turn_id="t1", status="stored", notes=("a dry run",))])
+async def test_what_was_never_published_has_ended(given: Result) -> None:
+    """Such as a command that matched no scope: the tables never have it, and waiting for it would not end."""
+    client = QueryRecorder()
+    assert [await client.wait(given, timeout=5), await client.status(given)] == [given, given]
+    assert await client.wait_many([given, given], timeout=5) == [given, given]
 
 
 async def test_turns_and_commands_of_a_bound_client_have_its_scope(monkeypatch: pytest.MonkeyPatch) -> None:

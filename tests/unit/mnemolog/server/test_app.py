@@ -1,8 +1,10 @@
 """The application without servers: no route without a right, without keys local programs alone, advice in problems."""
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
+from unittest.mock import ANY
 
 import httpx
 import pytest
@@ -12,16 +14,20 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import BaseModel
 
 from mnemolog import errors
-from mnemolog.client.inputs import CommandArgs, ScopeArgs, TurnArgs
+from mnemolog.client.base import Order
+from mnemolog.client.commands import CommandMixin
+from mnemolog.client.entities import EntityMethods
+from mnemolog.client.inputs import ScopeArgs, TurnArgs
 from mnemolog.client.search import SearchArgs
 from mnemolog.schemas.policy import LimitHit
-from mnemolog.server import bodies, serve
-from mnemolog.server.access import EVERYBODY, NotAuthenticatedError, Principal
+from mnemolog.server import bodies, serve, turns
+from mnemolog.server.access import EVERYBODY, NotAuthenticatedError, Principal, Right
 from mnemolog.server.app import PUBLIC, build_app
 from mnemolog.server.gate import Authorise, Gate, RateLimit, TooManyRequestsError
 from mnemolog.server.operations import Pipe
 from mnemolog.server.problems import STATUSES, status_of
 from mnemolog.settings import Settings, load_settings
+from mnemolog.testing import AsyncInMemoryClient
 from tests.support.harnesses.offline_client import OfflineClient
 
 
@@ -78,16 +84,73 @@ async def test_without_keys_no_web_page_of_others_gets_in(headers: Mapping[str, 
         assert "programs of this machine alone" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/page/facts?user_id=alice&believed=1001", 422),
+        ("GET", "/page/diff?user_id=alice&since=soon", 422),
+        ("GET", "/page/diff?user_id=alice&axis=other", 422),
+        ("GET", "/page/fact?user_id=alice", 422),
+        ("GET", f"/page/search?user_id=alice&q={'a' * 2001}", 422),
+        ("GET", "/page/static/other.js", 422),
+        ("GET", "/page/fact?user_id=alice&fact_id=00000000", 404),
+        ("GET", "/page/nothing", 404),
+        ("DELETE", "/page/facts", 405),
+        ("POST", "/page/settle", 422),
+        ("POST", "/page/settle?what=confirm", 422),
+        ("GET", "/page/people?user_id=alice", 500),
+    ],
+)
+async def test_whatever_is_wrong_with_a_page_is_said_on_a_page(method: str, path: str, status: int) -> None:
+    async with AsyncInMemoryClient() as client:
+        app = build_app(client, Gate(client, tenant="default", keys=None), max_body=2000)
+        async with browser(app) as http:
+            answer = await http.request(method, path)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert 'role="alert"' in answer.text
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+
+
+async def test_the_sliders_lead_from_the_first_moments_to_now() -> None:
+    async with AsyncInMemoryClient() as client:
+        app = build_app(client, Gate(client, tenant="default", keys=None), max_body=2000)
+        async with browser(app) as http:
+            assert "0 facts" in (await http.get("/page/facts", params={"user_id": "alice", "true": 0})).text
+            await client.add("I live in Bern.", user_id="alice", occurred_at="2020-05-01")
+            await client.add("I moved from Bern to Bonn.", user_id="alice", occurred_at="2024-05-01")
+            first = await http.get("/page/facts", params={"user_id": "alice", "true": 0})
+            now = await http.get("/page/facts", params={"user_id": "alice"})
+    assert "2020-05-01 00:00 (UTC)" in first.text
+    assert ("Bern" in first.text, "Bonn" in first.text) == (True, False)
+    assert ("Bern" in now.text, "Bonn" in now.text) == (False, True)
+
+
+async def test_a_stream_of_an_unknown_turn_ends_as_waiting_for_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "ALIVE_SECONDS", 0.01)
+    async with AsyncInMemoryClient() as client:
+        app = build_app(client, Gate(client, tenant="default", keys=None), max_body=2000)
+        async with browser(app) as http:
+            await http.post("/v1/turns", json={"messages": "I live in Bern.", "user_id": "alice", "turn_id": "t1"})
+            known = await http.get("/v1/turns/t1/events", params={"user_id": "alice"})
+            unknown = await http.get("/v1/turns/t2/events", params={"user_id": "alice"})
+            polled = await http.get("/v1/turns/t2", params={"user_id": "alice", "wait": 0.01})
+    assert known.text.startswith("event: end\ndata: {")
+    name, data, *_ = unknown.text.splitlines()
+    assert name == "event: problem"
+    assert polled.status_code == 404
+    assert json.loads(data.removeprefix("data: ")) | polled.json() == polled.json() | {"request_id": ANY}
+
+
 class KnownText:
     """Knows whose one text is."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, *rights: Right) -> None:
+        self._text, self._rights = text, frozenset(rights or ("publish",))
 
     async def principal(self, text: str) -> Principal:
         if text != self._text:
             raise NotAuthenticatedError("unknown")
-        return Principal(name="key:1", tenant="acme", rights=frozenset({"publish"}), users=EVERYBODY)
+        return Principal(name="key:1", tenant="acme", rights=self._rights, users=EVERYBODY)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +182,27 @@ async def test_a_request_has_a_key_or_a_token_that_is_known(
         answer = await http.post("/v1/turns", json={"messages": "Hi.", "user_id": "alice"})
     assert (answer.status_code, len(client.producer.records)) == ((401, 0) if detail else (202, 1))
     assert detail in answer.json().get("detail", "")
+
+
+@pytest.mark.parametrize(
+    ("rights", "turns", "status"),
+    [
+        (("command",), False, 200),
+        (("command",), True, 403),
+        (("publish",), True, 403),
+        (("command", "publish"), True, 200),
+    ],
+)
+async def test_an_import_of_conversations_needs_the_right_to_publish(
+    rights: tuple[Right, ...], turns: bool, status: int
+) -> None:
+    client = OfflineClient()
+    gate = Gate(client, tenant="default", keys=KnownText("mnl_1", *rights))
+    said = {"messages": "I live in Bern.", "turn_id": "t1", "occurred_at": "2026-01-01T00:00:00Z"}
+    lines = b"\n".join(json.dumps(one).encode() for one in ({"text": "A."}, said if turns else {"text": "B."}))
+    async with browser(build_app(client, gate, max_body=2000), **{"X-API-Key": "mnl_1"}) as http:
+        answer = await http.post("/v1/import", params={"user_id": "alice"}, content=lines)
+    assert (answer.status_code, len(client.producer.records)) == (status, 2 if status == 200 else 0)
 
 
 async def test_a_thread_that_writes_an_export_ends_where_nobody_reads_on() -> None:
@@ -174,8 +258,17 @@ def test_bodies_have_the_arguments_of_the_client() -> None:
 
     assert fields(bodies.SearchBody) == named(SearchArgs) | {"query"}
     assert fields(bodies.TurnBody) == named(TurnArgs) | {"messages"}
-    assert fields(bodies.CommandBody) == named(CommandArgs) - {"actor"}
     assert fields(bodies.Body) == named(ScopeArgs)
+
+
+def test_every_command_of_the_client_has_a_route() -> None:
+    app, _ = local_app()
+    commands = {
+        name for owner in (CommandMixin, EntityMethods) for name, one in vars(owner).items() if isinstance(one, Order)
+    }
+    walked = (one.original_route for one in iter_route_contexts(app.routes))
+    routes = {one.name for one in walked if isinstance(one, APIRoute)}
+    assert commands - routes == {"update_many"}  # several at once
 
 
 def test_a_principal_sends_so_many_requests_and_no_more() -> None:

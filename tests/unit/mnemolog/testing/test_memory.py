@@ -119,20 +119,19 @@ def test_ends_are_told_without_asking() -> None:
         turn = memory.add("I live in Bern.", **TOLD)
         deleted = memory.delete_all(**ALICE)
         assert all(came.acquire(timeout=10) for _ in range(2))
-    assert [(one.turn_id, one.status) for one in told] == [(turn.turn_id, "facts"), (deleted.turn_id, "done")]
+    assert [(one.turn_id, one.status) for one in told] == [(turn.turn_id, "stored"), (deleted.turn_id, "done")]
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        lambda memory: memory.facts(**ALICE, filters={"key": "home_city"}),
         lambda memory: memory.search("home", **ALICE, believed_at="2026-01-01"),
         lambda memory: memory.entities.list(**ALICE),
         lambda memory: memory.dry_run("I live in Bern.", **ALICE),
         lambda memory: memory.diff("2026-01-01", **ALICE),
         lambda memory: memory.delete_all(user_id="*"),
     ],
-    ids=["filter", "time", "entities", "dry run", "diff", "wildcard"],
+    ids=["time", "entities", "dry run", "diff", "wildcard"],
 )
 def test_what_needs_the_servers_is_refused(
     mnemolog_memory: InMemoryClient, asked: Callable[[InMemoryClient], object]

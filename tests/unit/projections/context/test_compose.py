@@ -1,5 +1,6 @@
 """Which facts a context holds, in which order, within which budget."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,6 +64,18 @@ def test_what_only_ends_something_is_relevant_and_nothing_to_respect(text: str) 
     ended = known_fact(text, ENDED[text], action_hint="retract")
     (shown,) = context([], [ended]).facts
     assert (shown.text, shown.section) == (text, "relevant")
+
+
+@pytest.mark.parametrize("found_by", ["profile", "search", "both"])
+@pytest.mark.parametrize("of", [NUTS, MEAT])
+def test_what_is_disputed_or_waits_is_in_the_context_and_nothing_to_respect(of: Fact, found_by: str) -> None:
+    disputed = replace(of, disputed=True)
+    hits, profile = ([disputed] if found_by != one else [] for one in ("profile", "search"))
+    (shown,) = context(profile, hits).facts
+    assert (shown.section, shown.state) == ("relevant", "disputed, and not settled")
+    assert context(profile, hits, doubtful=False).facts == ()
+    (waits,) = context([], [replace(of, status="pending_confirmation")]).facts
+    assert (waits.section, waits.state) == ("relevant", "not confirmed")
 
 
 def test_the_text_says_times_and_states_in_words() -> None:

@@ -256,7 +256,7 @@ def test_a_quotation_covers_only_sentences_that_have_its_words() -> None:
 def test_why_not_tells_of_each_statement_that_became_no_fact() -> None:
     made, texts = traced()
     answer = missing_statements(made, texts)
-    assert (answer.facts, answer.status) == (0, "facts")
+    assert (answer.facts, answer.status) == (0, "stored")
     assert [(one.text, one.reason) for one in answer.missing] == [
         ("X.", "recalled"),
         ("Y.", "near_duplicate"),

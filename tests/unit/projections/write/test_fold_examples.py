@@ -37,7 +37,7 @@ def _name(path: Path) -> str:
 
 
 def _folded(event: MemoryEvent, state: FoldState) -> Changes:
-    committed = commit("t1", scope=NADIA, outcome="facts", events=(event,))
+    committed = commit("t1", scope=NADIA, outcome="stored", events=(event,))
     return fold(state, committed, HERE, committed.to_bytes())
 
 

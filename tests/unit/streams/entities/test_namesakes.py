@@ -6,7 +6,8 @@ from typing import Final
 
 import pytest
 
-from mnemolog.schemas.entities import EntityLink
+from mnemolog.schemas.entities import EntityLink, NamedEntity
+from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.names import read_name
 from mnemolog.streams.entities.resolver import AskedName, EntityRegistry, find_entity
 from mnemolog.streams.entities.subjects import entity_relation
@@ -95,7 +96,23 @@ TIES = [
     (None, "Pieter Brueghel | Pieter Brueghel the Younger | Pieter Brueghel the Elder", "ABC"),
     (None, "Tom | little Tom | old Tom | little Tom", "ABCB"),
     (None, "another Tom | Tom", "AA"),
-    (None, "my half-sister Mia | Mia | my sister", "AAA"),
+    (None, "my half-sister Mia | Mia | my sister | my half-sister", "AABA"),
+    (None, "my stepson Tom | Tom | my stepson | my son", "AAAB"),
+    (None, "my former boss Ana | my boss | my ex-boss | Ana", "ABAA"),
+    (None, "mein Ex-Chef Karl | mein Chef | mein ehemaliger Chef | Karl", "ABAA"),
+    (None, "my ex Tom | Tom | my ex", "AAA"),
+    (None, "pet: my old dog Rex | pet: Rex | pet: my dog", "AAA"),
+    (None, "my trainer Bob | Bob | my trainer Bob", "AAA"),
+    (None, "my first wife | my second wife | my first wife", "ABA"),
+    (None, "my first wife | my wife | my first wife | my wife", "ABAB"),
+    (None, "my first wife Ana | my second wife Ana", "AB"),
+    (None, "my late wife | my wife Petra | my late wife | my wife", "ABAB"),
+    (None, "my brother | my other brother | my brother | my other brother", "ABAB"),
+    (None, "my twin Ana | Ana | my twin | my twin sister", "AAAB"),
+    (None, "my kid Leo | my kid | my older kid", "AAA"),
+    (None, "my friend | my friend | my friend Eva", "ABC"),
+    (None, "my colleague | my cousin | my colleague | my neighbour | my neighbour", "ABCDD"),
+    (None, "my best friend | my friend | my best friend", "ABA"),
     (None, "my first wife Ana | my second wife Eva | Ana | Eva", "ABAB"),
     (None, "Tom | another Tom | the other Tom | Tom", "ABBA"),
     (None, "my brother Jan | ein anderer Jan | der andere Jan | my brother Jan", "ABBA"),
@@ -221,7 +238,19 @@ def test_a_namesake_is_no_possible_twin_of_the_user(said: str) -> None:
         ("Mary Ann", "Mary"),
         ("Hans-Peter", "Hans"),
         ("Dr. Novak", "Prof. Novak"),
+        ("Professor Novak", "Dr. Novak"),
         ("my ex-wife Anna", "my wife Anna"),
+        ("my old roommate Jan", "my roommate Jan"),
+        ("my previous landlord Tom", "my landlord Tom"),
+        ("my half-brother Tom", "my brother Tom"),
+        ("my stepson Leo", "my son Leo"),
+        ("my mother-in-law Ana", "my mother Ana"),
+        ("my godfather Max", "my father Max"),
+        ("my great-aunt Rosa", "my aunt Rosa"),
+        ("my twin Ana", "my sister Ana"),
+        ("my trainer Bob", "my friend Bob"),
+        ("my late husband Jan", "my colleague Jan"),
+        ("my Stiefsohn Tom", "my Sohn Tom"),
         ("my ex-boyfriend Jan", "my boyfriend Jan"),
     ],
 )
@@ -230,6 +259,37 @@ def test_what_tells_two_apart_leaves_a_doubt_in_either_order(one: str, other: st
         talk, (_, link) = talk_of(said, None)
         assert link is not None
         assert (link.step, len(link.compared), len(talk.known)) == ("new", 1, 2 + ("my " in one))
+
+
+@pytest.mark.parametrize(
+    ("said", "is_marked"),
+    [
+        ("my friend | my friend", True),
+        ("my colleague Eva | my colleague", True),
+        ("my classmate | my classmate Eva", True),
+        ("my wife | my first wife", True),
+        ("my late wife | my wife", True),
+        ("my brother | my other brother", True),
+        ("my first wife | my second wife", False),
+        ("my stepson | my son", False),
+        ("my son | my son-in-law", False),
+    ],
+)
+def test_a_tie_alone_may_be_of_another_bearer(said: str, is_marked: bool) -> None:
+    talk, (_, link) = talk_of(said, None)
+    assert link is not None
+    assert (link.step, bool(talk.known[link.entity_id].possible_twins)) == ("new", is_marked)
+
+
+def test_a_tie_that_one_source_says_twice_is_of_one() -> None:
+    talk = EntityTalk()
+    first, second = talk.tell(about_my("friend", "moved"), about_my("friend", "sings"))
+    assert first[-1].entity_id == second[-1].entity_id
+
+
+def about_my(tie: str, act: str) -> ExtractedFact:
+    named = NamedEntity(name=f"my {tie}", type="person", role="object")
+    return ExtractedFact(text=f"My {tie} {act}.", excerpt=act, search_text="", entities=(named,))
 
 
 @pytest.mark.parametrize("words", ["a colleague of mine", "a neighbour", "an old friend of ours", "someone"])

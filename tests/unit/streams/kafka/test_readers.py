@@ -22,6 +22,7 @@ from aiokafka.protocol.commit import (  # type: ignore[import-untyped] # as abov
 from mnemolog.projections.errors import LogUnreadableError
 from mnemolog.streams.kafka import readers
 from mnemolog.streams.kafka.readers import KafkaLogReader, raise_fetch_errors
+from mnemolog.streams.kafka_address import KafkaAddress
 
 CALLERS = 12
 PLACE = TopicPartition("conversation_turns", 0)
@@ -81,7 +82,7 @@ class AbsentKafka:
     started = 0
     is_back = False
 
-    def __init__(self, **_: object) -> None: ...
+    def __init__(self, *_: object, **__: object) -> None: ...
 
     async def start(self) -> None:
         type(self).started += 1
@@ -97,13 +98,13 @@ class AbsentKafka:
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> type[AbsentKafka]:
     kind = type("Kafka", (AbsentKafka,), {})
-    monkeypatch.setattr(readers, "AIOKafkaConsumer", kind)
+    monkeypatch.setattr(readers, "new_consumer", kind)
     monkeypatch.setattr(readers, "RETRY_SECONDS", 60.0)  # one attempt within the timeout
     return kind
 
 
 async def test_all_who_ask_share_one_attempt_and_the_next_one_tries_again(kafka: type[AbsentKafka]) -> None:
-    reader = KafkaLogReader("nowhere:1", timeout=0.05)
+    reader = KafkaLogReader(KafkaAddress("nowhere:1"), timeout=0.05)
     answers = await asyncio.gather(*(reader.end_offset(number) for number in range(CALLERS)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [LogUnreadableError] * CALLERS
     assert kafka.started == 1, "they waited one after another"
@@ -115,7 +116,7 @@ async def test_all_who_ask_share_one_attempt_and_the_next_one_tries_again(kafka:
 
 async def test_a_caller_that_gives_up_leaves_the_attempt_to_the_others(kafka: type[AbsentKafka]) -> None:
     kafka.is_back = True
-    reader = KafkaLogReader("nowhere:1", timeout=5)
+    reader = KafkaLogReader(KafkaAddress("nowhere:1"), timeout=5)
     first, second = (asyncio.create_task(reader.end_offset(number)) for number in range(2))
     await asyncio.sleep(0)
     first.cancel()

@@ -15,7 +15,7 @@ from mnemolog.streams.kafka.topics import (
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
 def test_retention_in_milliseconds_is_the_declared_one(topic: Topic) -> None:
-    milliseconds = int(topic.config["retention.ms"])
+    milliseconds = int(topic.config()["retention.ms"])
     assert (milliseconds == -1) == (topic.retention is None)
     if topic.retention is not None:
         assert milliseconds == topic.retention.total_seconds() * 1000
@@ -23,9 +23,9 @@ def test_retention_in_milliseconds_is_the_declared_one(topic: Topic) -> None:
 
 def test_only_the_log_keeps_for_ever() -> None:
     assert [topic for topic in TOPICS if topic.retention is None] == [MEMORY_EVENTS]
-    assert MEMORY_EVENTS.config["retention.ms"] == MEMORY_EVENTS.config["retention.bytes"] == "-1"
-    assert MEMORY_EVENTS.config["cleanup.policy"] == "delete"
-    assert [topic for topic in TOPICS if "compact" in topic.config["cleanup.policy"]] == [MEMORY_OUTCOMES]
+    assert MEMORY_EVENTS.config()["retention.ms"] == MEMORY_EVENTS.config()["retention.bytes"] == "-1"
+    assert MEMORY_EVENTS.config()["cleanup.policy"] == "delete"
+    assert [topic for topic in TOPICS if "compact" in topic.config()["cleanup.policy"]] == [MEMORY_OUTCOMES]
 
 
 def test_a_dead_letter_has_room_for_the_largest_record_and_its_headers() -> None:

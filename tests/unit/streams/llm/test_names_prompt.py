@@ -136,9 +136,9 @@ def test_an_answer_is_the_number_of_an_entity_or_zero(number: int, expected: UUI
 @pytest.mark.parametrize(
     ("names", "complaint"),
     [
-        ({1: 3}, "M1: E3 is not among those that it may be (E1, E2), nor is it 0"),
-        ({1: 10**30}, "is not among those"),
-        ({1: "one"}, "M1 has no answer"),
+        ({1: 3}, "M1 has no answer that is 0 or one of E1, E2: 3"),
+        ({1: 10**30}, "M1 has no answer"),
+        ({1: "one"}, "M1 has no answer that is 0 or one of E1, E2: none"),
         ({1: True}, "M1 has no answer"),
         ({2: 1}, "M1 has no answer"),
         ({}, "M1 has no answer"),
@@ -153,14 +153,15 @@ def test_a_faulty_answer_finds_nobody_and_leaves_a_note(names: Mapping[int, Any]
 @pytest.mark.parametrize("answer", [1.5, True, [1, 2], "Tom"], ids=str)
 def test_without_any_answer_names_alone_are_asked_about_again(answer: Any) -> None:
     found = parsed(ALONE, {1: answer})
-    assert (found.value, found.complaints) == (None, ("M1 has no answer",))
+    assert (found.value, found.complaints) == (None, ("M1 has no answer that is 0 or one of E1, E2: none",))
 
 
 def test_an_entity_of_another_name_is_none_of_this_one() -> None:
     ana = entity(103, "Ana Keller")
     other = DoubtfulName(name="Ana", type="person", twins=(ana,), facts=(TEA,))
     found = parsed(subject_of(TOM, other), {1: 3, 2: 3})
-    assert found.notes == ("M1: E3 is not among those that it may be (E1, E2), nor is it 0",)
+    assert found.notes == ("M1 has no answer that is 0 or one of E1, E2: 3",)
+    assert meant(found) == [None, ana.entity_id]  # each name for itself
 
 
 @pytest.mark.parametrize("action", ["KEEP", "REPLACE", "CONTRADICT", "RETRACT", "MERGE"])

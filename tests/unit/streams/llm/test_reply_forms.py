@@ -283,7 +283,6 @@ def test_the_answer_about_a_lone_pair_needs_no_label(text: str) -> None:
         ('{"N1 K1": "replaced", "N2 K3": "unclear"}', '{"N1 K1": ...}'),
         ("[]", '{"N1 K1": ...}'),
         ('{"N1 K' + CUT_OFF, "cut off"),
-        ('{"N2 K3": "detail"}', "N1 has no answer"),
     ],
 )
 def test_a_complaint_names_the_form_that_is_asked_for(text: str, complaint: str) -> None:

@@ -36,20 +36,24 @@ LISBON, ACME = "Ana lives in Lisbon", "Ana earns 4000 euros at Acme"
     [
         ("Ana lives in Lisbon.", [1], None),
         ("She lives in Lisbon and earns 4000 euros at Acme.", [1, 2], None),
-        ("Ana lives in Porto.", [1], "it says porto"),
-        ("Ana earns 5000 euros at Acme.", [2], "it says 5000"),
-        ("Ana lives in Lisbon and is at Acme.", [1], "it says acme"),
-        ("Ana does not live in Lisbon.", [1], "it denies something"),
-        ("Ana lives in Lisbon.", [3], "there is no F3: the facts are F1 to F2"),
-        ("Ana lives in Lisbon.", [0], "there is no F0"),
-        ("Ana lives in Lisbon.", [], "facts"),
-        ("Ana lives in Lisbon. " + "She is nice. " * 100, [1], "longer than 100 words"),
+        ("Ana lives in Porto.", [1], "says porto"),
+        ("Ana earns 5000 euros at Acme.", [2], "says 5000"),
+        ("Ana lives in Lisbon and is at Acme.", [1], "says acme"),
+        ("Ana does not live in Lisbon.", [1], "denies something"),
+        ("Ana lives in Lisbon.", [3], "names none of the facts F1 to F2"),
+        ("Ana lives in Lisbon.", [0], "names none"),
+        ("Ana lives in Lisbon.", [], "names none"),
+        ("Ana lives in Lisbon. " + "She is nice. " * 100, [1], "has 100 words at most"),
     ],
 )
 def test_a_summary_is_what_the_named_facts_say(sentence: str, facts: list[int], complaint: str | None) -> None:
     parsed = parse_summary(reply((sentence, facts)), task(LISBON, ACME))
     assert parsed.value == (sentence if complaint is None else None)
     assert (complaint or "") in "; ".join(parsed.complaints)
+    # beside one that is said it is left out, and nobody is asked again
+    both = parse_summary(reply((f"{ACME}.", [2]), (sentence, facts)), task(LISBON, ACME))
+    assert both.value == (f"{ACME}. {sentence}" if complaint is None else f"{ACME}.")
+    assert (complaint or "") in "; ".join(both.notes)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"sentences": []}', '{"sentences": [{"text": " ", "facts": [1]}]}'])

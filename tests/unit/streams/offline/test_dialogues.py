@@ -29,8 +29,8 @@ def talk(dialogue: str) -> tuple[list[str], list[str]]:
             result = memory.add(messages, speaker="Alice", wait=True)
             ended += [change.text.casefold() for change in result.changes if change.event in ENDS]
             now += timedelta(minutes=10)
-        filled = [fact.value for fact in memory.facts() if fact.key and fact.status == "active"]
-    return [value.casefold() for value in filled if value], ended
+        filled = [fact.value or "" for fact in memory.facts() if fact.key and fact.status == "active"]
+    return [value.casefold() for value in filled], ended
 
 
 def test_no_slot_and_no_end_of_a_dialogue_is_wrong() -> None:

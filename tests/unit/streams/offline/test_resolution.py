@@ -206,7 +206,11 @@ async def test_a_new_statement_beside_a_known_one(verdict: str, known: str, new:
         *(("I'm vegan.", said, False) for said in ("I'm not vegan anymore, I eat fish.", "I'm not vegan after all.")),
         *(("I'm vegan.", said, False) for said in ("I used to be vegan.", "I gave up being vegan, it was too hard.")),
         *(("I'm vegan.", said, False) for said in ("I was vegan until May.", "I was vegan for years, but no longer.")),
-        ("I'm allergic to nuts.", "I outgrew it, I'm not allergic to nuts anymore!", True),  # pending
+        (
+            "I'm allergic to nuts.",
+            "I outgrew it, I'm not allergic to nuts anymore!",
+            False,
+        ),  # it waits, and is disputed
         *(("I'm vegan.", said, True) for said in ("Tom says I'm not vegan.", "Translate: I'm not vegan anymore.")),
         *(("I'm vegan.", said, True) for said in ("I used to be vegan and still am.", "I'm not vegan because of it.")),
         *(("I'm vegan.", said, True) for said in ("I'm not vegan, I'm vegan!", "My sister is not vegan anymore.")),

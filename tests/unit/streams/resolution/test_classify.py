@@ -3,7 +3,14 @@ from typing import Any
 import pytest
 
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.streams.resolution.classify import MAX_ENDED_CANDIDATES, Conflict, Duplicate, New, classify
+from mnemolog.streams.resolution.classify import (
+    MAX_ENDED_CANDIDATES,
+    Conflict,
+    Duplicate,
+    New,
+    candidate_query,
+    classify,
+)
 from tests.support.builders.decisions import known_fact, matched_fact, turn_rules
 
 RULES = EffectivePolicy()
@@ -151,3 +158,36 @@ def test_a_statement_that_ends_something_is_held_against_what_is_less_near(hint:
     if isinstance(classification, Conflict):
         assert [candidate.similarity for candidate in classification.candidates] == [0.55, 0.50, 0.45]
         assert len(classification.candidates) == MAX_ENDED_CANDIDATES
+
+
+@pytest.mark.parametrize("denial", ["said", "known"])
+@pytest.mark.parametrize(
+    ("said", "known", "is_compared"),
+    [
+        ("nuts", "nuts", True),
+        (None, "nuts", True),
+        ("nuts", None, True),
+        ("nuts", "milk", False),
+        (None, None, False),
+    ],
+)
+def test_a_denial_is_compared_with_what_it_denies_however_unlike_their_vectors_are(
+    denial: str, said: str | None, known: str | None, *, is_compared: bool
+) -> None:
+    hints = {"said": "retract" if denial == "said" else "new", "known": "retract" if denial == "known" else "new"}
+    slot: dict[str, Any] = {"key": "allergy", "subject": "Mira"}
+    stored = known_fact(0.01, "Mira reacts to nuts.", **slot, value=known, action_hint=hints["known"])
+    fact = matched_fact(stored, text="Mira eats whatever she likes.", **slot, value=said, action_hint=hints["said"])
+    found = classify(fact, turn_rules())
+    assert isinstance(found, Conflict if is_compared else New)
+    same = stored.model_copy(update={"action_hint": hints["said"]})
+    assert isinstance(classify(fact.model_copy(update={"candidates": (same,)}), turn_rules()), New)
+
+
+@pytest.mark.parametrize(
+    ("key", "hint", "ends_only"),
+    [("allergy", "new", True), ("allergy", "retract", False), ("home_city", "new", False), (None, "new", True)],
+)
+def test_what_is_looked_up_of_a_key(key: str | None, hint: str, *, ends_only: bool) -> None:
+    query = candidate_query(matched_fact(key=key, action_hint=hint), turn_rules())
+    assert (query.key, query.ends_only) == (key, ends_only)

@@ -392,7 +392,8 @@ def test_what_waits_since_this_very_turn_is_not_confirmed_by_it() -> None:
 
 
 def test_an_earlier_time_of_the_same_turn_becomes_history() -> None:
-    berlin, first, second = two("REPLACE", "REPLACE", event_time=LAST_YEAR - DAY)
+    text = "Mira lived in Bonn."
+    berlin, first, second = two("REPLACE", "REPLACE", text=text, event_time=LAST_YEAR - DAY)
     assert isinstance(second, FactAdded)
     assert (second.ended_at, second.ended_by) == (LAST_YEAR, first.fact.fact_id)  # where Berlin began
     assert berlin.true_from == LAST_YEAR

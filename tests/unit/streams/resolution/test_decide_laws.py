@@ -237,7 +237,7 @@ def every_decision_is_sound_when_it_is_applied(case: DecisionCase) -> None:
         occurred_at=TODAY,
         published_at=TODAY,
         decided_at=NEXT_YEAR,
-        outcome="facts",
+        outcome="stored",
         events=case.events,
     )
     changes = fold(

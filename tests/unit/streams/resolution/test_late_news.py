@@ -52,6 +52,16 @@ def classify(
     return classify_late(with_ended(fact, *ended), context, turn_rules(rules))
 
 
+@pytest.mark.parametrize(
+    ("text", "is_repeated"),
+    [("Mira likes turkey.", True), ("Mira likes turkey!", True), ("Mira likes Turkey.", False)],
+)
+def test_late_words_with_the_capitals_of_a_name_repeat_no_ended_fact(text: str, *, is_repeated: bool) -> None:
+    turkey = ended_value(key="likes", text="Mira likes turkey.", true_from=TODAY, said_at=TODAY)
+    found = classify(matched_fact(text=text, key="likes", subject="Mira"), turkey)
+    assert isinstance(found, Duplicate) == is_repeated
+
+
 def test_what_is_older_than_an_ended_value_is_obsolete() -> None:
     fact, oslo = matched_fact(**HOME), ended_value()
     assert classify(fact, oslo) == Obsolete(with_ended(fact, oslo), (oslo,))

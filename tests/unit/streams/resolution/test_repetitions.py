@@ -413,3 +413,33 @@ def test_details_of_a_stay_and_an_announced_end_are_no_stay() -> None:
 
 def test_a_new_statement_is_new() -> None:
     assert again(known_fact(0.1), text="Mira likes tea.") is New
+
+
+@pytest.mark.parametrize("verdict", ["KEEP", "MERGE"])
+@pytest.mark.parametrize(
+    ("text", "hint", "has_begun"),
+    [
+        ("Mira is starting at Acme.", "new", False),
+        ("Mira will start at Acme.", "update", False),
+        ("Mira has a new job starting soon at Acme, where she is going to work.", "new", False),
+        ("Mira works at Acme.", "new", True),
+        ("Mira started at Acme.", "update", True),
+    ],
+)
+def test_a_plan_keeps_its_time_where_it_is_told_without_one(
+    text: str, hint: str, verdict: Verdict, *, has_begun: bool
+) -> None:
+    plan = known_fact(text="Mira starts at Acme.", true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
+    event = decide_one(matched_fact(plan, text=text, action_hint=hint), llm_decision(verdict, plan))
+    begins = event.true_from if verdict == "KEEP" else event.fact.true_from
+    kept = None if verdict == "KEEP" else NEXT_YEAR
+    assert begins == (TODAY if has_begun else kept)
+
+
+@pytest.mark.parametrize("hint", ["new", "update"])
+def test_a_value_until_then_is_no_news_of_a_plan(hint: str) -> None:
+    text = "Mira works at Bosch."
+    slot: dict[str, Any] = {"key": "employer", "single_valued": True, "subject": "Mira"}
+    plan = known_fact(text=text, **slot, value="Bosch", true_from=NEXT_YEAR, event_time=NEXT_YEAR, said_at=LAST_YEAR)
+    acme = known_fact(text="Mira is with Acme.", **slot, value="Acme", true_from=TODAY - DAY)
+    assert again(plan, acme, text=text, **slot, value="Bosch", event_time=NEXT_YEAR, action_hint=hint) is Duplicate

@@ -1,6 +1,7 @@
 """Two values of a key that holds one are never active beside each other without a decision or a mark."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +22,9 @@ from tests.support.builders.decisions import (
     llm_decision,
     matched_fact,
 )
+
+DAY = timedelta(days=1)
+LONG_AGO = LAST_YEAR - 5000 * DAY
 
 
 def by_rule(verdict: Verdict, *targets: Candidate) -> LlmDecision:
@@ -127,3 +131,54 @@ def test_rules_that_are_asked_again_do_not_say_that_both_hold(answer: LlmDecisio
     asked = Question(fact=as_extracted_fact(bosch), candidates=(acme,), known=bosch, known_as="unresolved")
     made = decide([], [Judgement(question=asked, answer=answer)], decision_context())
     assert [event.event for event in made] == events
+
+
+@pytest.mark.parametrize("answer", [by_rule("ADD"), llm_decision("REPLACE")], ids=["by a rule", "replaces"])
+@pytest.mark.parametrize(
+    ("text", "hint", "goes_on"),
+    [
+        ("Mira has lived in Kiel since 2010.", "new", True),
+        ("Mira lived in Kiel since 2010.", "new", True),
+        ("Mira lives in Kiel.", "new", True),
+        ("Mira has been living in Kiel for ten years.", "new", True),
+        ("Mira wohnt seit 2010 in Kiel.", "new", True),
+        ("Mira habite à Kiel depuis 2010.", "new", True),
+        ("Mira lived in Kiel in 2010.", "new", False),
+        ("Mira was at home in Kiel in 2010.", "new", False),
+        ("Mira used to live in Kiel in 2010.", "new", False),
+        ("Mira wohnte 2010 in Kiel.", "new", False),
+        ("Mira moved to Kiel in 2010.", "update", False),
+    ],
+)
+def test_only_what_was_is_history_of_a_value_that_began_later(
+    text: str, hint: str, answer: LlmDecision, *, goes_on: bool
+) -> None:
+    said = of_key("home_city", "Kiel", text=text, event_time=LONG_AGO, action_hint=hint)
+    ulm = of_key("home_city", "Ulm", event_time=LAST_YEAR, said_at=TODAY - DAY)
+    candidate = known_fact(0.8, **ulm)
+    event = decide_one(matched_fact(candidate, **said), replace(answer, targets=(candidate,)))
+    assert event.event == "fact_added"
+    assert (event.unresolved, event.ended_at) == ((True, None) if goes_on else (False, LAST_YEAR))
+    assert event.decision.shown == ((candidate.fact_id,) if goes_on else ())
+
+
+def test_what_goes_on_is_denied_by_a_model_alone_and_history_of_what_was_said_since() -> None:
+    said = of_key("home_city", "Kiel", text="Mira has lived in Kiel since 2010.", event_time=LONG_AGO)
+    ulm = known_fact(0.8, **of_key("home_city", "Ulm", event_time=LAST_YEAR, said_at=LAST_YEAR))
+    assert decide_one(matched_fact(ulm, **said), llm_decision("CONTRADICT", ulm)).event == "fact_contradicted"
+    for later in ({"said_at": NEXT_YEAR}, {"true_from": NEXT_YEAR, "event_time": NEXT_YEAR}):  # said since; a plan
+        newer = ulm.model_copy(update=later)
+        event = decide_one(matched_fact(newer, **said), llm_decision("REPLACE", newer))
+        assert (event.unresolved, event.ended_by) == (False, newer.fact_id)
+
+
+def test_what_goes_on_stays_unresolved_when_a_model_is_asked_again() -> None:
+    ulm = known_fact(0.8, **of_key("home_city", "Ulm", event_time=TODAY - DAY, true_from=TODAY - DAY))
+    kiel = of_key("home_city", "Kiel", text="Mira has lived in Kiel since 2010.", event_time=LONG_AGO)
+    known = known_fact(0.8, **kiel, true_from=LONG_AGO, said_at=TODAY, unresolved=True)
+    asked = Question(fact=as_extracted_fact(known), candidates=(ulm,), known=known, known_as="unresolved")
+    answers = {"REPLACE": [], "CONTRADICT": ["conflict_resolved"]}
+    for verdict, events in answers.items():
+        answer = llm_decision(verdict, ulm)  # type: ignore[arg-type]  # both are verdicts
+        made = decide([], [Judgement(question=asked, answer=answer)], decision_context())
+        assert [event.event for event in made] == events

@@ -38,7 +38,7 @@ class Broken:
 
 
 class IdleProducer:
-    def __init__(self, **_: object) -> None: ...
+    def __init__(self, _: object) -> None: ...
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
     async def send(self, *_: object, **__: object) -> None: ...
@@ -81,7 +81,7 @@ def test_these_are_all_loops() -> None:
 
 @pytest.mark.parametrize("number", range(len(LOOPS)), ids=LOOPS)
 async def test_a_loop_survives_every_error(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "AIOKafkaProducer", IdleProducer)
+    monkeypatch.setattr(loops, "new_producer", IdleProducer)
     loop, health, before = broken_loops()[number], Health(), failures_of(LOOPS[number])
     pauses = await run_rounds(loop, health, rounds=4)
     assert failures_of(loop.name) - before == 4

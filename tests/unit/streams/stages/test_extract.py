@@ -72,7 +72,7 @@ async def test_a_fact_that_was_not_said_is_dropped() -> None:
     output = await extracted(ScriptedModel(INVENTED), turn())
     assert output.facts == ()
     assert output.end is not None
-    assert output.end.outcome == "no_facts"
+    assert output.end.outcome == "nothing_stored"
     (step,) = output.steps
     assert (step.llm_calls, step.reprompts) == (1, 0)
     assert [(dropped.text, dropped.reason) for dropped in step.dropped] == [("Mira owns a yacht.", "excerpt_not_found")]
@@ -269,7 +269,7 @@ async def test_a_turn_of_the_assistant_alone_costs_no_call_and_explains_the_next
     messages = (Message(role="system", content="Be kind."), Message(role="assistant", content="Where do you live?"))
     output = await extracted(model, turn(messages=messages), shown)
     assert output.end is not None
-    assert output.end.outcome == "no_facts"
+    assert output.end.outcome == "nothing_stored"
     assert model.questions == []
     assert shown.turns == [("t1", NOON, 2)]
 

@@ -1,0 +1,93 @@
+"""Workers and clients sign in at a Kafka with TLS and accounts; what is refused is named, and not waited for."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from mnemolog import AsyncMemoryClient
+from mnemolog.admin import create_topics, lags
+from mnemolog.errors import PublishError, SettingsError
+from mnemolog.settings import Settings
+from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
+from tests.support.databases import server_folder
+from tests.support.harnesses.worker_harness import running_worker, worker_settings
+from tests.support.servers.secured_kafka import DESCRIBE, PASSWORD, WRITE, SecuredKafka, secured_kafka
+
+pytestmark = [pytest.mark.kafka, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def kafka() -> AsyncIterator[SecuredKafka]:
+    with server_folder() as folder:
+        async with secured_kafka(folder) as started:
+            yield started
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("way", ["scram", "token", "certificate"])
+async def test_a_turn_becomes_facts(way: str, kafka: SecuredKafka, database: str) -> None:
+    settings = worker_settings("", database, f"{way}-", **getattr(kafka, way)())
+    client = Settings.model_validate(settings.model_dump() | {"kafka": settings.kafka})
+    async with running_worker(settings), AsyncMemoryClient(settings=client) as memory:
+        assert (await memory.add("I live in Berlin.", user_id="alice", wait=30)).success
+        assert {one.workers for one in await lags(client)} == {1}
+
+
+async def test_a_password_may_lie_in_a_file(kafka: SecuredKafka) -> None:
+    """Read for each new client: here that of a broker that takes the password itself, without a challenge."""
+    path = kafka.folder / "password"
+    path.write_text("wrong\n")
+    given = kafka.scram() | {"kafka_mechanism": "PLAIN", "kafka_password": None, "kafka_password_file": path}
+    settings = Settings(**given, topic_prefix="file-", partitions=1)
+    with pytest.raises(SettingsError, match="refuses the account worker"):
+        await create_topics(settings)
+    path.write_text(f"{PASSWORD}\n")
+    assert await create_topics(settings)
+
+
+@pytest.mark.parametrize(
+    ("way", "change", "message"),
+    [
+        ("scram", {"kafka_password": "wrong"}, "refuses the account worker"),
+        ("scram", {"kafka_mechanism": "SCRAM-SHA-256"}, "MECHANISM=SCRAM-SHA-256"),
+        ("scram", {"kafka_ca_file": "other-ca.pem"}, "not trusted"),
+        ("scram", {"kafka": "plain"}, "has no TLS"),
+        ("certificate", {"kafka": "plain"}, "has no TLS"),
+        ("certificate", {"kafka_security": "PLAINTEXT", "kafka_ca_file": None}, "speaks TLS"),
+        ("certificate", {"kafka_certificate_file": None}, "MNEMOLOG_KAFKA_CERTIFICATE_FILE"),
+        ("certificate", {"kafka_ca_file": "client.pem"}, "not trusted"),
+    ],
+)
+async def test_wrong_access_is_named(way: str, change: dict[str, Any], message: str, kafka: SecuredKafka) -> None:
+    given: dict[str, Any] = getattr(kafka, way)()
+    if change.get("kafka_security") == "PLAINTEXT":
+        del given["kafka_certificate_file"]
+    change = {name: kafka.plain if value == "plain" else value for name, value in change.items()}
+    change |= {name: kafka.folder / value for name, value in change.items() if str(value).endswith(".pem")}
+    settings = Settings(**given | change)
+    with pytest.raises(SettingsError, match=message):
+        await create_topics(settings)
+    with pytest.raises(SettingsError, match=message):
+        async with AsyncMemoryClient(settings=settings) as memory:
+            await memory.add("I live in Berlin.", user_id="alice")
+
+
+async def test_a_missing_right_is_named(kafka: SecuredKafka) -> None:
+    prefix = "rights-"
+    topic = topic_name(CONVERSATION_TURNS, prefix)
+    await create_topics(Settings(**kafka.scram(), topic_prefix=prefix, partitions=1))
+    publisher = Settings(**kafka.scram("publisher"), topic_prefix=prefix)
+    with pytest.raises(SettingsError, match="account publisher lacks a right"):
+        await create_topics(publisher)
+    async with AsyncMemoryClient(settings=publisher) as memory:
+        with pytest.raises(SettingsError, match="account publisher lacks a right"):
+            await memory.add("I live in Berlin.", user_id="alice")
+        await kafka.allow("publisher", WRITE, "another-topic")  # so that it may write at all
+        with pytest.raises(PublishError, match="account publisher lacks a right"):
+            await memory.add("I live in Berlin.", user_id="alice")
+    for operation in (DESCRIBE, WRITE):
+        await kafka.allow("publisher", operation, topic)
+    async with AsyncMemoryClient(settings=publisher) as memory:
+        assert (await memory.add("I live in Berlin.", user_id="alice")).turn_id
