@@ -44,7 +44,6 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
         verdict, reason = min(found.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "is new"))
         targets = [label for label, one in found.items() if one[0] == verdict]
         if verdict in OVERWRITE_OF_VERDICT:
-            # A cat may end while a dog is known by the same name.
             tied = {label: f"{one.value} ".split(" ")[0] for label, one in conflict.candidates if one.key in TIE_TYPES}
             is_shared = len(targets) > 1 or len(tied) > len({*tied.values()})
             if is_shared and not tied.keys().isdisjoint(targets):

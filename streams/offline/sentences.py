@@ -148,7 +148,7 @@ def may_give_voice(role: str, content: str, asked: str) -> bool:
         return True
     is_answer = "?" in asked and len(content.split()) <= MAX_ANSWER
     for one in sentences(content) if role == "user" and not is_answer else ():
-        said = plain(one.text)
+        said = plain(one.text) if one.omitted else without_fillers(one.text)
         is_told = one.omitted in ("greeting", "question", "joke") or (not one.omitted and WORDS["told"].match(said))
         if WORDS["about_words"].search(said) or not (is_told or WORDS["asks"].fullmatch(said)):
             return True

@@ -27,7 +27,7 @@ def talk(dialogue: str) -> tuple[list[str], list[str]]:
                 {"role": role, "content": part.removeprefix("A: ")} for role, part in zip(roles, parts, strict=True)
             ]
             result = memory.add(messages, speaker="Alice", wait=True)
-            ended += [change.text.casefold() for change in result.changes if change.event in ENDS]
+            ended += [(change.text or "").casefold() for change in result.changes if change.event in ENDS]
             now += timedelta(minutes=10)
         filled = [fact.value or "" for fact in memory.facts() if fact.key and fact.status == "active"]
     return [value.casefold() for value in filled], ended
