@@ -129,6 +129,7 @@ _MEASURES: Final = frozenset(map(stem_of, {*WORDS["habits"], *UNITS, *DATES}))
 _ENDS: Final = CLAUSE_ENDS | CONJUNCTIONS | WORDS["alternatives"]
 _STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["third_person"]
 _SKIPPED: Final = WORDS["openings"] | {","}
+_BEFORE_SOMEBODY: Final = WORDS["my"] | WORDS["articles"] | WORDS["quantifiers"]
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
 _QUESTION_MARKS: Final = frozenset("?\uff1f؟")
 CHECKED: Final = ("key", "value", "subject", "event_time", "valid_until", "certainty")
@@ -375,6 +376,8 @@ class Source:
         # Own words: whoever asks may suppose what they like.
         near = next((one for one in nearest if one not in asked), None if most else own)
         if near is not None and certainty not in ("weak", "speculation"):
+            if near in said[1:] and any("zu" in word for word in near.lower):  # "versucht, damit aufzuhören"
+                near = Reading("", (*said[said.index(near) - 1].tokens, *near.tokens))
             attempt = PATTERNS["attempt"].search(" ".join(near.lower))
             is_attempt = attempt is not None and not any(word.startswith(attempt[0][:_LONG]) for word in own.lower)
             if (is_attempt or is_supposed(near, self.reading)) and not has_condition(own.text):
@@ -426,7 +429,8 @@ class Source:
         elif not all(one.others for one in nearest) or any(_mentions(own, one.others) for one in nearest):
             return
         elif told.is_users:
-            if len(strange) <= len(others & WORDS["other_ties"]) and not self._is_elliptic(own):
+            is_tie = not others.isdisjoint(WORDS["other_ties"]) or any(ties_in(self.sentence))
+            if len(strange) <= is_tie and not self._is_elliptic(own):
                 yield "subject", f"its excerpt is about somebody else ({', '.join(sorted(others))})"
         elif others.isdisjoint(WORDS["third_person"]) and any(
             _mentions(own, one.others) for _, one in shared if one not in nearest
@@ -534,7 +538,7 @@ def _others(clause: Reading, speakers: Collection[str]) -> frozenset[str]:
     is_owner = int(is_person and lower[at + 1 : at + 2] == ("s",))
     if is_person and not is_owner:
         return frozenset(first)
-    if is_owner or not (WORDS["my"] | WORDS["articles"]).isdisjoint(first):
+    if is_owner or not _BEFORE_SOMEBODY.isdisjoint(first):
         behind = range(at + 1 + is_owner, len(lower))
         place = next((one for one in behind if is_content(lower[one]) and not is_number(lower[one])), None)
         if place is None or (lower[place] in WORDS["attributes"] and first[0] in WORDS["my"]):
