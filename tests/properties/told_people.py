@@ -65,6 +65,8 @@ STORIES: Final = (
     "Ana has a dog | Ana no longer has a dog | split t0 Bruno t1 | undo c2",
     "Ana lives in Rome | Bruno lives in Oslo | merge t1 t0 | forget t0 t0,t1 | undo c3 | undo c2",
     "my colleague works at Bosch | Ana works at Acme | merge t0 t1 | Ana started at Hooli | undo c2 | undo c4",
+    "Ana lives in Rome | Bruno lives in Oslo | merge t1 t0 | delete t0 | undo c3",
+    "Ana moved to Rome | Ana moved to Chur | Ana moved to Oslo | split t0 Dan t0,t2 | split c3 Cleo t0",
 )
 """Histories of merges, splits, forgettings and their undo, told by hand."""
 
@@ -78,9 +80,11 @@ def told_by_hand(story: str) -> History:
             case "merge":
                 steps.append(replace(order, who=rest[0], other=rest[1]))
             case "split":
-                steps.append(replace(order, who=rest[0], called=rest[1], facts=(rest[2],)))
+                steps.append(replace(order, who=rest[0], called=rest[1], facts=tuple(rest[2].split(","))))
             case "forget":
                 steps.append(replace(order, who=rest[0], facts=tuple(rest[1].split(","))))
+            case "delete":
+                steps.append(replace(order, facts=(rest[0],)))
             case "undo":
                 steps.append(replace(order, of=rest[0]))
             case _:
