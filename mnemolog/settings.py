@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Collection
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -16,7 +17,8 @@ from mnemolog.streams.settings import StreamsSettings, http_url
 
 PREFIX = "MNEMOLOG_"
 McpTools = Literal["core", "seed", "both"]
-_SHORT_NAME_LETTERS = 5  # in a name this short only one wrong letter counts as a misspelling
+_NEAR = 0.85
+"""The share of its letters that a misspelt name has in common with a setting: a slip in five, two in a dozen."""
 
 
 class Settings(StreamsSettings):
@@ -76,11 +78,8 @@ def load_settings(**overrides: Any) -> Settings:
         if name == variable or name in known:
             continue
         # Near misses alone are refused: other MNEMOLOG_ variables come from elsewhere, such as Kubernetes' Services.
-        from rapidfuzz.distance import OSA  # noqa: PLC0415 - mostly there is nothing to compare
-
-        edits, nearest = min((OSA.distance(name, one), one) for one in known)
-        if edits <= (1 if len(name) <= _SHORT_NAME_LETTERS else 2):
-            raise SettingsError(f"{variable} is not a setting: did you mean {PREFIX}{nearest}?")
+        if nearest := get_close_matches(name, known, n=1, cutoff=_NEAR):
+            raise SettingsError(f"{variable} is not a setting: did you mean {PREFIX}{nearest[0]}?")
     try:
         return Settings(**overrides)
     except ValidationError as error:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MIB = 1024 * 1024
+MAX_CORE = 60
+"""MiB of an application that only publishes and queries: a test of the package holds it."""
 
 
 def build(folder: Path, *, source: Path = ROOT, target: str = "wheel") -> Path:

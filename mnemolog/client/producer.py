@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -22,7 +23,8 @@ from mnemolog.streams.kafka_address import KafkaAddress
 _log = get_logger(__name__)
 PUBLISH_TIMEOUT_SECONDS: Final = 10.0
 """How long the acknowledgement of a record may take."""
-"""After one line about Kafka, how long there is no other."""
+WHY_SECONDS: Final = 2.0
+"""How long the reason may take for which no broker could be connected to."""
 MAX_UNACKNOWLEDGED: Final = 1000
 """Records that wait for their acknowledgement at the most; bounds the memory of publishing a long file."""
 
@@ -103,7 +105,8 @@ class RecordProducer:
             await producer.stop()
             if not isinstance(error, KafkaError | TimeoutError):
                 raise
-            await refuse_wrong_access(kafka, error)
+            with suppress(TimeoutError):  # a broker that has said nothing so far is not waited for as long again
+                await asyncio.wait_for(refuse_wrong_access(kafka, error), WHY_SECONDS)
             raise ServerUnavailableError(
                 f"Kafka at {kafka} cannot be reached ({error!r}): start it, or correct MNEMOLOG_KAFKA"
             ) from error

@@ -131,12 +131,9 @@ class Answers:
     def _facts_as_of(self, scope: ScopeFilter, *, believed_at: datetime, true_at: datetime) -> list[Fact]:
         found = []
         for one in self._within(scope):
-            former = (
-                Version(one.row, row.state, one.disputed)
-                for row in self._tables.former(one.fact_id)
-                if row.until > believed_at
-            )
-            then = next((state for state in (*former, one) if state.state_since <= believed_at), None)
+            former = [row.state for row in self._tables.former(one.fact_id) if row.until > believed_at]
+            states = (Version(one.row, state) for state in (*former, one.state))
+            then = next((state for state in states if state.state_since <= believed_at), None)
             if (
                 then is not None
                 and then.believed_from is not None

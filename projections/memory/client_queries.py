@@ -57,8 +57,9 @@ def fact_columns(*, ids: str = "f", state: str = "f", at: SQL = NOW) -> Composab
 
     The status is the one that the tables have, whose indexes then serve; the column `state` has it with the times.
     """
+    disputed = SQL("f.disputed" if state == "f" else "false")
     return queries("facts")["fact_columns"].format(
-        ids=Identifier(ids), state=Identifier(state), status=Identifier(state, "status"), at=at
+        ids=Identifier(ids), state=Identifier(state), status=Identifier(state, "status"), disputed=disputed, at=at
     )
 
 

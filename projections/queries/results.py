@@ -59,7 +59,7 @@ class Fact:
     `true_from`/`true_to` say when it was true, `believed_from`/`believed_to` when it was believed: a pending fact has
     no `believed_from`. `recorded_at` is when it was added, `state_since` since when it has its present state.
     `begins_later` says that it is known and not yet so: `true_from` is after the time that was asked about. `disputed`
-    says that an overwrite waits for a confirmation which would end or deny it.
+    says that an overwrite waits for a confirmation which would end or deny it; answers about the past do not tell it.
     `action_hint` is what its statement does: `new`, `update`, or `retract`, which only ends or denies something and is
     no value of its key.
     """

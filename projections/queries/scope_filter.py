@@ -69,8 +69,10 @@ def scope_condition(wildcards: Mapping[str, str], row: str = "f") -> Composable:
 
 def fact_columns(*, state: str = "f", at: LiteralString) -> Composable:
     """The columns of `Fact`; `state` and `at` as `read_query` has them. What has ended by then is shown as expired."""
+    disputed = SQL("f.disputed" if state == "f" else "false")
+    status = status_at(SQL(at), state=state)
     return queries("facts")["fact_columns"].format(
-        ids=Identifier("f"), state=Identifier(state), status=status_at(SQL(at), state=state), at=SQL(at)
+        ids=Identifier("f"), state=Identifier(state), status=status, disputed=disputed, at=SQL(at)
     )
 
 

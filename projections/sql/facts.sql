@@ -1,7 +1,8 @@
 -- name: fact_columns
 -- The columns of one version of a fact as readers see it: everything but its vector. What events can change comes from
 -- {state}: the facts as they are now, or as they were; {status} is made of it. A fact that begins after {at}, and has
--- not ended, begins later. The scope comes from {ids}: the fact, or the row of its scope.
+-- not ended, begins later. What was {disputed} is told of the present alone. The scope comes from {ids}: the fact, or
+-- the row of its scope.
 f.fact_id,
 {ids}.tenant,
 nullif({ids}.user_id, '') AS user_id,
@@ -13,7 +14,9 @@ f.text, f.key, f.value, f.value_json, f.category, f.more_categories, f.importanc
 f.subject, f.speaker, f.excerpt,
 {status} AS status,
 {state}.unresolved,
-f.stale, f.disputed, f.event_time, f.valid_until,
+f.stale,
+{disputed} AS disputed,
+f.event_time, f.valid_until,
 {state}.true_from,
 {state}.true_to,
 {state}.closed_at,

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Final, Literal
 from uuid import UUID
 
-from rapidfuzz.distance import OSA
-
 from mnemolog.schemas.entities import (
     MAX_NAME,
     TIES,
@@ -579,6 +577,8 @@ def compare_names(one: str, other: str) -> Likeness | None:
         return "same"
     if not same_numbers(first, second) or _title(first) != _title(second):
         return None
+    from rapidfuzz.distance import OSA  # noqa: PLC0415 - of the workers: a client reads names, and compares none
+
     edits = OSA.distance(first, second, score_cutoff=MAX_EDITS)
     if edits > MAX_EDITS or OSA.normalized_similarity(first, second) < TWIN_SIMILARITY:
         return None

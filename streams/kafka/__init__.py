@@ -18,6 +18,7 @@ from aiokafka.abc import AbstractTokenProvider  # type: ignore[import-untyped] #
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped] # as above
 
 from mnemolog.schemas.errors import SettingsError
+from mnemolog.streams.kafka import sessions as _sessions  # noqa: F401 - corrects aiokafka
 from mnemolog.streams.kafka_address import KafkaAddress
 
 

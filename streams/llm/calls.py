@@ -198,7 +198,7 @@ class CallRetrier:
                 raise PromptRefusedError(outcome.code, outcome.detail)
             if successes > 0:
                 if divisible:
-                    raise BatchSuspectError(outcome.code, outcome.detail)
+                    raise BatchSuspectError(f"{outcome.code}: {outcome.detail}")
                 if outcome.retry_after is not None:
                     outcome = replace(outcome, retry_after=min(outcome.retry_after, self._settings.max_delay))
             await asyncio.sleep(self._growing_delay(1 if outcome.kind == "refused" else failures, outcome))

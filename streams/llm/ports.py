@@ -363,9 +363,6 @@ class PromptRefusedError(ProviderError):
 class BatchSuspectError(ProviderError):
     """A call for many items failed while other calls succeed: one of the items may be at fault, so ask for parts."""
 
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-
 
 class ProviderConfigurationError(ProviderError):
     """The provider cannot work as configured (missing package, unknown model name): refused at start."""

@@ -47,15 +47,20 @@ async def _reply(chat: ChatModel, form: type[R], purpose: Purpose, instructions:
     return reply
 
 
-class Reranker:
-    """Orders texts by how well each answers a question, as a chat model says."""
-
+class _SearchModel:
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
 
     @property
     def model(self) -> str:
         return self._chat.model
+
+    async def close(self) -> None:
+        await self._chat.close()
+
+
+class Reranker(_SearchModel):
+    """Orders texts by how well each answers a question, as a chat model says."""
 
     async def rerank(self, question: str, texts: Sequence[str]) -> tuple[int, ...]:
         """The indices of the texts, each once, the best first; texts that the reply leaves out come last, in order.
@@ -77,21 +82,14 @@ class Reranker:
         named = [number - 1 for number in numbers]
         return (*named, *(index for index in range(len(texts)) if index not in named))
 
-    async def close(self) -> None:
-        await self._chat.close()
 
-
-class QuestionVariants:
+class QuestionVariants(_SearchModel):
     """Says a question in other words, as a chat model does. The wordings of the last questions are kept."""
 
     def __init__(self, chat: ChatModel, *, max_kept: int = MAX_KEPT) -> None:
-        self._chat = chat
+        super().__init__(chat)
         self._max_kept = max_kept
         self._kept: OrderedDict[tuple[str, int], tuple[str, ...]] = OrderedDict()
-
-    @property
-    def model(self) -> str:
-        return self._chat.model
 
     async def variants(self, question: str, count: int) -> tuple[str, ...]:
         """At most `count` other wordings, none of them the question. May wait as long as its server does.
@@ -112,6 +110,3 @@ class QuestionVariants:
         if len(self._kept) > self._max_kept:
             self._kept.popitem(last=False)
         return found
-
-    async def close(self) -> None:
-        await self._chat.close()

@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from rapidfuzz.distance import Prefix
-
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.text.differences import compare_subjects
 from mnemolog.streams.text.readings import (
@@ -100,7 +98,7 @@ def _is_known(name: str, words: Collection[str]) -> bool:
     start = name[:_LEAST_COMMON]
     alike = (word for word in words if word.startswith(start) and len(start) == _LEAST_COMMON)
     return name in words or any(
-        max(len(name), len(word)) - Prefix.similarity(name, word) <= _LONGEST_ENDING for word in alike
+        name[:shared] == word[:shared] for word in alike for shared in [max(len(name), len(word)) - _LONGEST_ENDING]
     )
 
 

@@ -95,6 +95,20 @@ async def test_an_end_without_success_raises_nothing_and_says_why(settings: Sett
         assert "closed_fact" in (twice[1].error or "")
 
 
+async def test_a_client_that_connects_first_is_warm_and_says_who_is_away(settings: Settings) -> None:
+    async with AsyncMemoryClient(settings=settings) as memory:
+        assert await memory.connect() is None  # type: ignore[func-returns-value] # that is the assertion
+        assert memory._connections.search_models._embedder._made is not None
+        assert await memory.ping() is True
+    for name, nowhere in {
+        "Kafka": {"kafka": "127.0.0.1:9"},
+        "Postgres": {"postgres": "postgresql://127.0.0.1:9/x"},
+    }.items():
+        async with AsyncMemoryClient(settings=settings.model_copy(update=nowhere)) as memory:
+            with pytest.raises(errors.ServerUnavailableError, match=name):
+                await memory.ping()
+
+
 async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: Settings) -> None:
     async with AsyncMemoryClient(settings=settings) as memory:
         with pytest.raises(errors.WaitTimeoutError, match="not in the tables yet: check the tenant"):

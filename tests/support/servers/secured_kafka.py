@@ -29,6 +29,7 @@ from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka_address import KafkaAddress
 
 PASSWORD: Final = "correct horse"  # noqa: S105 - of a server of the tests
+SESSION_MILLISECONDS: Final = 2000
 TOPIC, LITERAL, WRITE, DESCRIBE, ALLOW = 2, 3, 4, 8, 3
 """Kafka's numbers in requests about rights."""
 _PACKAGE: Final = "org.apache.kafka.common.security"
@@ -95,6 +96,7 @@ async def secured_kafka(folder: Path) -> AsyncIterator[SecuredKafka]:
         "listener.name.ssl.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN,OAUTHBEARER",
         **{f"listener.name.sasl_ssl.{name}.sasl.jaas.config": module for name, module in MODULES.items()},
+        "listener.name.sasl_ssl.scram-sha-512.connections.max.reauth.ms": str(SESSION_MILLISECONDS),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:worker;User:CN=worker",
     }

@@ -37,7 +37,7 @@ from tests.support.builders.commits import (
 )
 from tests.support.builders.decisions import LAST_YEAR, TODAY, known_fact
 from tests.support.builders.entities import known_entity
-from tests.support.harnesses.memory_projection import MemoryProjection, MemoryReader
+from tests.support.harnesses.memory_projection import MemoryProjection
 
 NOW = 100
 """The day after all arrivals, as a number of days."""
@@ -105,7 +105,7 @@ class Teller:
         if of is not None and fact_id is not None:
             self.projection.subjects[fact_id] = of
         rules = EndRules(at=told.decided_at, subject_of=lambda _: of)
-        events = asyncio.run(move_ends(told.events, cast("Any", MemoryReader(self.projection)), rules))
+        events = asyncio.run(move_ends(told.events, cast("Any", self.projection.reader), rules))
         self.projection.append(told.model_copy(update={"events": events}))
         return fact_id
 

@@ -1,5 +1,7 @@
 """What was known at each time to be true at each time; the properties ask random histories."""
 
+from dataclasses import replace
+
 import pytest
 
 from mnemolog.projections.queries.facts import facts, facts_as_of
@@ -45,7 +47,8 @@ async def test_every_instant_of_the_past_is_told_as_it_was_told_then(db: Project
         answers[made.decided_at] = await facts(db.conn, MINE, at=made.decided_at)
     assert len({repr([(fact.text, fact.mention_count) for fact in then]) for then in answers.values()}) >= 10
     for at, then in answers.items():
-        assert await facts_as_of(db.conn, MINE, believed_at=at, true_at=at) == then
+        told = [replace(fact, disputed=False) for fact in then]  # what was disputed is told of the present alone
+        assert await facts_as_of(db.conn, MINE, believed_at=at, true_at=at) == told
 
 
 async def test_several_events_of_one_commit_leave_no_moment_between_them(db: ProjectedDatabase) -> None:

@@ -135,6 +135,7 @@ async def test_a_fact_is_written_as_the_commit_says(db: ProjectedDatabase) -> No
         "excerpt": FULL_TEXT,
         "status": "active",
         "unresolved": False,
+        "disputed": False,
         "event_time": "2026-01-01T09:00:00+00:00",
         "valid_until": "2026-01-10T09:00:00+00:00",
         "true_from": "2026-01-02T09:00:00+00:00",

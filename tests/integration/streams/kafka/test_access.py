@@ -8,11 +8,14 @@ import pytest_asyncio
 
 from mnemolog import AsyncMemoryClient
 from mnemolog.admin import create_topics, lags
+from mnemolog.client.producer import OutgoingRecord, RecordProducer
 from mnemolog.errors import PublishError, SettingsError
 from mnemolog.settings import Settings
+from mnemolog.streams.kafka.sessions import SESSIONS
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
 from tests.support.databases import server_folder
 from tests.support.harnesses.worker_harness import running_worker, worker_settings
+from tests.support.servers.kafka_client import wait_until
 from tests.support.servers.secured_kafka import DESCRIBE, PASSWORD, WRITE, SecuredKafka, secured_kafka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.asyncio(loop_scope="module")]
@@ -33,6 +36,25 @@ async def test_a_turn_becomes_facts(way: str, kafka: SecuredKafka, database: str
     async with running_worker(settings), AsyncMemoryClient(settings=client) as memory:
         assert (await memory.add("I live in Berlin.", user_id="alice", wait=30)).success
         assert {one.workers for one in await lags(client)} == {1}
+
+
+async def test_sessions_are_renewed_on_their_connections(kafka: SecuredKafka) -> None:
+    """The broker cuts each connection that is used after two seconds without a renewal."""
+    settings = Settings(**kafka.scram(), topic_prefix="sessions-", partitions=1)
+    await create_topics(settings)
+    producer = await RecordProducer.connect(settings.kafka_address, prefix="sessions-")
+    connections: set[int] = set()
+
+    async def renewals() -> bool:
+        await producer.publish(OutgoingRecord(name="x", key=b"k", value=b"v"))
+        (*found,) = (one for one in SESSIONS if one.port == int(kafka.sasl.rpartition(":")[2]) and one.connected())
+        used = [one for one in found if SESSIONS[one].renewals]
+        connections.update(map(id, used))
+        return any(SESSIONS[one].renewals >= 3 for one in used)
+
+    await wait_until(renewals)
+    assert len(connections) == 1, "a connection was cut"
+    await producer.close()
 
 
 async def test_a_password_may_lie_in_a_file(kafka: SecuredKafka) -> None:

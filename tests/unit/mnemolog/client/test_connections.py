@@ -18,14 +18,16 @@ from uuid import UUID
 import pytest
 from prometheus_client import REGISTRY
 
-from mnemolog import MemoryClient, MnemologError
+from mnemolog import AsyncMemoryClient, MemoryClient, MnemologError, ServerUnavailableError, UnknownTurnError
 from mnemolog.client.discovery import DISCOVERY_FILE, ServerAddresses, discovery_file, with_discovered_servers
 from mnemolog.client.metrics import CATALOGUE, search_phase
 from mnemolog.client.producer import RecordProducer
 from mnemolog.common.logs import limit_noise
 from mnemolog.errors import NotConnectedError, SettingsError
+from mnemolog.projections.queries.audit import worker_problems
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka_address import KafkaAddress
+from tests.support.harnesses.offline_client import OfflineClient
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +108,35 @@ async def test_a_connecting_publisher_that_is_cancelled_leaves_nothing_open() ->
         warnings.simplefilter("always")
         gc.collect()
     assert [str(one.message) for one in warned if "AIOKafkaProducer" in str(one.message)] == []
+
+
+async def test_a_broker_that_says_nothing_is_not_waited_for_long() -> None:
+    accepted: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: accepted.append(writer), "127.0.0.1", 0)
+    kafka = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+    async with AsyncMemoryClient(kafka=kafka, publish_timeout=0.3) as memory:
+        assert memory._connections._publish_timeout == 0.3
+        with pytest.raises(ServerUnavailableError, match=f"Kafka at {kafka} cannot be reached"):
+            await asyncio.wait_for(memory.add("I live in Bern.", user_id="alice"), 5)
+    for writer in accepted:
+        writer.close()
+    silent.close()
+    await silent.wait_closed()
+    assert AsyncMemoryClient(kafka=kafka)._connections._publish_timeout == 10
+
+
+async def test_what_the_broker_has_and_the_tables_not_yet_is_pending() -> None:
+    class Late(OfflineClient):
+        async def _query(self, query: Any, *_: Any, **__: Any) -> Any:
+            if query is worker_problems:
+                return []
+            raise UnknownTurnError("default", "c1")
+
+    memory = Late()
+    found = await memory.status(await memory.add("I live in Bern.", user_id="alice"))
+    assert (found.status, found.notes) == ("pending", ("the broker has it, and the tables not yet",))
+    with pytest.raises(UnknownTurnError):
+        await memory.status("c1")
 
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
