@@ -243,7 +243,7 @@ def other_value(known: str, text: str) -> str | None:
     place = places[0]
     may_be_verb = place == 0 or (place == 1 and right[0][1][0].isupper())
     before = {left[place][0].casefold(), right[place][0].casefold()}
-    is_noun = before <= WORDS["articles"]  # of both: "started at" is no value for "has a job at"
+    is_noun = before <= WORDS["articles"] | WORDS["possessives"]  # of both: "started at" is no value for "has a job at"
     return right[place][1] if is_noun or not may_be_verb else None
 
 
