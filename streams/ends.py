@@ -392,7 +392,9 @@ class _CommitEnds:
         if stored is not None and stored.fact.valid_until is not None and stored.fact.valid_until <= self._rules.at:
             yield stored.fact.valid_until, None
         if ended is not None and ended.earlier_end is not None:
-            yield ended.earlier_end, ended.earlier_ender
+            earlier = self._values.get(ended.earlier_ender) if ended.earlier_ender else None
+            if earlier is None or _entities(value, earlier, self._rules) != "other":  # both may be of two by now
+                yield ended.earlier_end, ended.earlier_ender
         later: list[tuple[UUID, datetime | None]] = []
         ender = self._known.get(self._enders[value.fact_id])
         if ender is not None and ender.state.true_to is not None and ender.state.superseded_by is not None:
@@ -439,6 +441,8 @@ async def move_ends(events: Sequence[MemoryEvent], reader: "FactStore", rules: E
             needed |= dict.fromkeys(one.fact_id for one in event.decision.candidates)
     for known in ended:
         needed |= dict.fromkeys((known.fact_id, *known.rival_ids, *known.later_ids))
+        if known.earlier_ender is not None:
+            needed[known.earlier_ender] = None
     for others in between.values():
         needed |= dict.fromkeys(others)
     facts, subjects = await reader.facts(tuple(needed)), await reader.subjects_of(tuple(needed))

@@ -140,8 +140,9 @@ class EntityRegistry:
         return [entity for entity in self if key in names_of(entity)]
 
     def has_twin(self, entity: KnownEntity) -> bool:
-        """Whether an entity may be the same as another one that is known."""
-        return bool(entity.possible_twins) or any(entity.entity_id in one.possible_twins for one in self)
+        """Whether an entity may be the same as another one that is known, and that has a name if it came later."""
+        named = (one for one in self if names_of(one))
+        return bool(entity.possible_twins) or any(entity.entity_id in one.possible_twins for one in named)
 
     def shown_of_name(self, key: str) -> list[KnownEntity]:
         """The entities with this proper name, where readers see the name."""
@@ -201,10 +202,6 @@ class NameContext:
             and kind in {"person", "other"}
             and compare_subjects(name, USER, self.user_names) == "same"
         )
-
-    def is_called(self, name: SpokenName) -> bool:
-        """Whether the user has the proper name in a name."""
-        return name.key in map(name_key, self.user_names)
 
     @property
     def other_speaker(self) -> str | None:
@@ -549,7 +546,8 @@ class NameResolver:
         others = (self.context.in_run or {}).get(name.text, frozenset()) if name.key else frozenset()
         asked = AskedName(name, kind, f"{name.tie} of {owner_id}" if owner_id else None, others)
         found = find_entity(asked, self.registry)
-        if found.entity is not None and found.step not in ("exact", "alias", "tie") and self.context.is_called(name):
+        is_of_user = self.context.user_names and name.key and self.context.is_user(name.name)
+        if is_of_user and found.entity is not None and found.step not in ("exact", "alias", "tie"):
             found = FoundEntity(compared=(found.entity, *found.compared), reason="the user is called so")
         return asked, find_by_answer(name, found, self.answers, self.registry)
 

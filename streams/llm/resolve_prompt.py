@@ -363,10 +363,12 @@ def parse_resolution(text: str, subject: NumberedConflicts) -> ask.ParsedReply[t
     faults: list[str] = []
     for conflict in subject.conflicts:
         number, decision = conflict.number, decided.get(conflict.number)
-        if decision is None or not (decision.verdict == "ADD" or targets_of(decision, conflict)):
+        own = {label for label, _ in conflict.candidates}
+        # What names a fact that was not offered is no answer about the others that it names.
+        if decision is None or not (decision.verdict == "ADD" or own >= {*decision.targets} > set()):
             decided[number] = _decision_of(conflict, said.get(number, {}), subject)
             if number not in said:
-                faults.append(f"N{number} has no answer about {label_list(label for label, _ in conflict.candidates)}")
+                faults.append(f"N{number} has no answer about {label_list(sorted(own))}")
     if len(faults) == len(subject.conflicts):
         return ask.ParsedReply(complaints=tuple(faults)[: ask.MAX_COMPLAINTS])
     return ask.ParsedReply(value=tuple(_each_settled(decided, subject)), notes=tuple(faults))

@@ -161,6 +161,7 @@ class People:
                 else:
                     self.never_split.add(new)
                     self._unite(new, order.who)
+                    self.names.append(Name(new, order.called, told))  # a turn may have said it meanwhile
             case order if told.holds:
                 self.deleted |= told.deletes
                 self._decide(order)
@@ -309,8 +310,7 @@ class People:
 
     def nameless(self, tie: str) -> list[str]:
         """Those who are this to the user, and have no name."""
-        known = self.known()
-        return [one for one in holders_of(tie, self.shown_names()) if all(name.is_tie for name in known[one])]
+        return [one for one in holders_of(tie, self.shown_names()) if self._is_nameless(one)]
 
     def bearer(self, words: str, head: str) -> str:
         """Of those who are one the one whose name was said; of a name that several have the one whom they are."""
@@ -339,9 +339,16 @@ class People:
         return fitting
 
     def _has_twin(self, head: str) -> bool:
+        """Whether a name brought them in doubt, or brought in doubt another name that may mean them."""
         known = self.known()
-        pairs = [{self.heads[one] for one in pair} for pair in self.twins]
-        return any(head in pair and len(pair & known.keys()) > 1 for pair in pairs)
+        pairs = [(self.heads[new], self.heads[twin]) for new, twin in self.twins]
+        return any(
+            head in pair and len({*pair} & known.keys()) > 1 and (head == pair[0] or not self._is_nameless(pair[0]))
+            for pair in pairs
+        )
+
+    def _is_nameless(self, head: str) -> bool:
+        return all(name.is_tie for name in self.known()[head])
 
     def twins_of(self, words: str, others: frozenset[str]) -> frozenset[str]:
         """Those whom the name of somebody new may mean."""
@@ -511,7 +518,7 @@ def _said(
 
 def _promote(run: People, told: list[Told], order: Order) -> None:
     """What holds in the run is said to the user too, of whom all names mean that somebody has in the run."""
-    brought = set[str]()
+    brought, new = set[str](), set[str]()
     for one in run.told:
         assert isinstance(one.step, Turn)
         if one.name in run.open_facts():
@@ -519,8 +526,9 @@ def _promote(run: People, told: list[Told], order: Order) -> None:
             parts = (next((name.key for name in names if name.is_tie == is_tie), "") for is_tie in (True, False))
             turn = replace(one.step, in_run=False, arrives=order.arrives)
             others = frozenset(name.key for name in names if not name.is_tie)
-            said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, others, brought)
+            said = _said(turn, People(told), " ".join(filter(None, parts)) or one.words, others, new)
             if {*(said.proposed or ())} & brought:
                 said.proposed = None  # nobody is asked about two that one command brings
             told.append(said)
             brought.add(said.whose)
+            new |= {said.whose} & {said.name}

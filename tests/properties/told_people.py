@@ -34,14 +34,18 @@ THEMES: Final[tuple[tuple[Kind | None, ...], ...]] = (
 )
 """What happens in a history; None is a turn."""
 RUN: Final = "run"
+TWINS: Final = (None, None, RUN, "promote", None)
+"""What happens where two have one name, and a promotion brings a third one of whom nothing else is said."""
+UNDONE_SPLIT: Final[tuple[Kind | None, ...]] = (None, None, "split", "merge", "undo", None)
 SCENES: Final[tuple[tuple[Kind | Literal["run"] | None, ...], ...]] = (
     (None, None, None, "reject", "undo", None, None),
-    (None, None, "split", "merge", "undo", None),
+    *[UNDONE_SPLIT] * 3,  # often not possible
     (None, None, "merge", "forget", None, None),
     (None, None, "forget", "undo", "merge", "undo", None, None),
     (RUN, RUN, "promote", None, None, "merge"),
     (None, None, RUN, RUN, "promote", None, "split", None),
     (None, RUN, RUN, RUN, "promote", "reject", None),
+    TWINS,
 )
 """What happens one after the other in some histories; RUN is a turn of a run."""
 
@@ -65,6 +69,8 @@ STORIES: Final = (
     "Ana has a dog | Ana no longer has a dog | split t0 Bruno t1 | undo c2",
     "Ana lives in Rome | Bruno lives in Oslo | merge t1 t0 | forget t0 t0,t1 | undo c3 | undo c2",
     "my colleague works at Bosch | Ana works at Acme | merge t0 t1 | Ana started at Hooli | undo c2 | undo c4",
+    "Ana lives in Rome | Bruno lives in Oslo | merge t1 t0 | delete t0 | undo c3",
+    "Ana moved to Rome | Ana moved to Chur | Ana moved to Oslo | split t0 Dan t0,t2 | split c3 Cleo t0",
 )
 """Histories of merges, splits, forgettings and their undo, told by hand."""
 
@@ -78,9 +84,11 @@ def told_by_hand(story: str) -> History:
             case "merge":
                 steps.append(replace(order, who=rest[0], other=rest[1]))
             case "split":
-                steps.append(replace(order, who=rest[0], called=rest[1], facts=(rest[2],)))
+                steps.append(replace(order, who=rest[0], called=rest[1], facts=tuple(rest[2].split(","))))
             case "forget":
                 steps.append(replace(order, who=rest[0], facts=tuple(rest[1].split(","))))
+            case "delete":
+                steps.append(replace(order, facts=(rest[0],)))
             case "undo":
                 steps.append(replace(order, of=rest[0]))
             case _:
@@ -144,13 +152,16 @@ def _may_say(people: People, said: Said) -> bool:
 class _Teller:
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._names = random.choice(CIRCLES)
+        self._names: Sequence[str] = random.choice(CIRCLES)
         self._ties = random.sample(sorted(TIES), random.choice([0, 1, 1, 1, 2]))
         self._scene = list(random.choice(SCENES)) if random.random() < 0.3 else []
         self._kinds = tuple(self._scene) or random.choice(THEMES)
+        self._are_twins = self._kinds == TWINS
         self._slots = random.sample(
             SLOTS[:3], 3 if {"forget", "promote"} & {*self._kinds} else random.choice([1, 1, 2])
         )
+        if self._are_twins:
+            self._ties, self._slots = sorted(TIES), random.sample(SLOTS[:2], 1)
         self.steps: list[Step] = []
 
     def step(self) -> None:
@@ -194,6 +205,8 @@ class _Teller:
             return self._random.choice(undone)
         if nameless and untied and self._random.random() < 0.6:
             return f"{self._random.choice(nameless)} {self._random.choice(untied)}"
+        if self._are_twins:
+            return " ".join((*self._ties[len(self.steps) : len(self.steps) + 1], self._names[-1]))
         name = self._random.choice(self._names)
         tie = self._random.choice(["", *self._ties])
         if not tie:

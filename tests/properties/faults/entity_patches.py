@@ -87,7 +87,7 @@ def undone_turns_leave_their_entities() -> PatchedPlaces:
 @fault("a name of what was merged into a forgotten entity means that one", found_by="people")
 def merged_names_outlive_forgotten_entities() -> PatchedPlaces:
     def is_forgotten(self: CurrentState, entity_id: UUID) -> bool:
-        return entity_id in self._forgotten
+        return entity_id in self._forgotten and self._root(entity_id) == entity_id
 
     return [(CurrentState, "_is_forgotten", is_forgotten)]
 

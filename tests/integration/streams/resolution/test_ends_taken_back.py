@@ -1,15 +1,15 @@
 """What a fact had ended is open again, or ends otherwise, once that fact is disbelieved: whatever disbelieves it."""
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 import pytest_asyncio
 
-from mnemolog.projections.queries.facts import facts, facts_as_of
+from mnemolog.projections.queries.facts import facts
 from mnemolog.projections.queries.scope_filter import ScopeFilter
-from mnemolog.schemas.command import CommandPayload, Confirm, Correct, DeleteAll, Edit, Expire, Update
+from mnemolog.schemas.command import CommandPayload, Correct, DeleteAll, Edit, Expire, Update
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.filters import parse_filter
@@ -17,15 +17,14 @@ from tests.support.builders.commits import day
 from tests.support.builders.verdicts import Verdict, judge_by_text, verdict
 from tests.support.harnesses.command_harness import CommandHarness
 from tests.support.harnesses.projected_database import ProjectedDatabase
-from tests.support.harnesses.resolver_harness import ResolverHarness, extracted_fact, home
+from tests.support.harnesses.resolver_harness import ResolverHarness, home
 
 pytestmark = pytest.mark.postgres
 
 ALICE = ScopeFilter(user_id="alice")
 FEBRUARY, JUNE = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 BERLIN, PLAN = "Mira lives in Berlin.", "Mira moves to Munich on 1 February."
-CALLED_OFF, CALLED_OFF_TWICE = "Mira's move to Munich is called off.", "Mira's move to Munich is called off!"
-VERDICTS = {PLAN: verdict("REPLACE", BERLIN), CALLED_OFF: verdict("CONTRADICT", PLAN)}
+VERDICTS = {PLAN: verdict("REPLACE", BERLIN)}
 
 
 class Story:
@@ -85,21 +84,6 @@ async def tell_plan(story: Story) -> None:
     assert await story.end_of(BERLIN) == ("active", FEBRUARY, await story.id_of(PLAN), False)
 
 
-@pytest.mark.parametrize("action", ["CONTRADICT", "REPLACE", "RETRACT"])
-async def test_a_plan_that_is_called_off_ends_nothing(story: Story, action: str) -> None:
-    await tell_plan(story)
-    told = home(CALLED_OFF, action_hint="retract", certainty="strong", single_valued=False)
-    await story.tell(told, {CALLED_OFF: verdict(action, PLAN)}, at=day(8))
-    if action == "CONTRADICT":  # the plan was told explicitly: one denial does not suffice
-        again = home(CALLED_OFF_TWICE, action_hint="retract", single_valued=False)
-        await story.tell(again, at=day(9))
-    assert await story.end_of(BERLIN) == OPEN
-    after = FEBRUARY + timedelta(days=1)
-    assert await story.expire(after) == 0
-    assert BERLIN in await story.active(after)
-    assert PLAN not in await story.active(after)
-
-
 @pytest.mark.parametrize(
     ("kind", "text", "true_from", "ends_at"),
     [
@@ -116,37 +100,6 @@ async def test_a_plan_with_another_text_ends_what_it_ended_on_its_day(
     edit = Edit(fact_id=await story.id_of(PLAN), text=text, true_from=true_from)
     await story.order(Correct(edit=edit) if kind == "correct" else Update(edits=(edit,)), at=day(6))
     assert await story.end_of(BERLIN) == ("active", ends_at, await story.id_of(text), False)
-
-
-async def test_a_merge_keeps_no_term_of_a_turn(story: Story) -> None:
-    known, said = "Mira uses TypeScript.", "Mira uses TypeScript for backends."
-    await story.tell(extracted_fact(known), at=day(0))
-    verdicts = {said: verdict("MERGE", known, text=said, search_text=said)}
-    await story.tell(extracted_fact(said, valid_until=day(2)), verdicts, at=day(1))
-    assert await story.active(day(3)) == [known]
-
-
-async def test_a_repetition_that_comes_late_moves_the_beginning_back(story: Story) -> None:
-    oslo = "Mira lives in Oslo."
-    await story.tell(home(oslo), at=day(10))
-    await story.tell(home(oslo), at=day(5))
-    for true_at, expected in ((day(4), []), (day(7), [oslo])):
-        known = await facts_as_of(story.stored.conn, ALICE, believed_at=day(30), true_at=true_at)
-        assert [fact.text for fact in known] == expected
-
-
-async def test_a_merge_of_a_humans_word_is_a_humans_word(story: Story) -> None:
-    acme, labs, nurse = "Mira works at Acme.", "Mira works at Acme Labs.", "Mira works there as a nurse."
-    merged, globex = "Mira works at Acme Labs as a nurse.", "Mira works at Globex."
-    await story.tell(extracted_fact(acme, key="employer"), at=day(0))
-    await story.order(Correct(edit=Edit(fact_id=await story.id_of(acme), text=labs)), at=day(1))
-    verdicts = {nurse: verdict("MERGE", labs, text=merged, search_text=merged), globex: verdict("REPLACE", merged)}
-    await story.tell(extracted_fact(nurse, key="employer"), verdicts, at=day(2))
-    await story.order(Confirm(fact_ids=(await story.id_of(merged),)), at=day(3))
-    weak = extracted_fact(globex, key="employer", action_hint="update", certainty="weak")
-    commit = await story.tell(weak, verdicts, at=day(4))
-    assert [event.decision.guard for event in commit.events] == ["human_word"]
-    assert merged in await story.active(day(5))
 
 
 @pytest.mark.parametrize(

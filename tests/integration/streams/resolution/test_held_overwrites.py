@@ -7,11 +7,9 @@ from uuid import UUID
 import pytest
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.projections.queries.pending import pending, unresolved
-from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import Confirm, Delete, Expire, MergeEntities
 from mnemolog.schemas.commit import Commit
-from mnemolog.schemas.events import FactPending, FactReplaced, PendingConfirmed, PendingRejected
+from mnemolog.schemas.events import FactPending
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.commits import day
@@ -22,15 +20,7 @@ from tests.support.harnesses.resolver_harness import ResolverHarness, TextVerdic
 
 pytestmark = pytest.mark.postgres
 
-ME = ScopeFilter(user_id="alice")
-NUTS, PEANUTS = "Mira is allergic to nuts.", "Perhaps Mira is allergic to peanuts."
-BOTH, SHELLFISH = "Mira is allergic to nuts, and perhaps to peanuts.", "Mira is allergic to shellfish."
-RICHER = "Mira is allergic to nuts and shellfish."
-ACME, GLOBEX, INITECH = "Mira works at Acme.", "Mira works at Globex.", "Mira works at Initech."
-
-
-def allergy(text: str, **fields: Any) -> ExtractedFact:
-    return extracted_fact(text, **{"key": "allergy", "subject": "Mira", "category": "health", **fields})
+ACME, GLOBEX = "Mira works at Acme.", "Mira works at Globex."
 
 
 def job(text: str, **fields: Any) -> ExtractedFact:
@@ -48,44 +38,6 @@ async def held(resolver: ResolverHarness, old: ExtractedFact, new: ExtractedFact
     (event,) = (await resolver.resolve_turn(new, at=day(1))).events
     assert isinstance(event, FactPending)
     return event.fact.fact_id
-
-
-async def held_merge(resolver: ResolverHarness) -> UUID:
-    """A merge of nuts and peanuts that is held back; since then the nuts were merged with shellfish."""
-    statement = allergy(PEANUTS, certainty="weak")
-    pending_id = await held(resolver, allergy(NUTS), statement, TextVerdict("MERGE", (NUTS,), BOTH))
-    resolver.chat_model.set_replies(verdicts_by_text({SHELLFISH: TextVerdict("MERGE", (NUTS,), RICHER)}))
-    assert kinds(await resolver.resolve_turn(allergy(SHELLFISH), at=day(2))) == ["facts_merged"]
-    return pending_id
-
-
-async def held_denial(resolver: ResolverHarness) -> UUID:
-    """Globex instead of Acme, which never was: held back."""
-    return await held(resolver, job(ACME), job(GLOBEX, certainty="strong"), TextVerdict("CONTRADICT", (ACME,)))
-
-
-async def test_confirming_a_held_merge_keeps_what_its_target_has_become(
-    resolver: ResolverHarness, commands: CommandHarness
-) -> None:
-    pending_id = await held_merge(resolver)
-    (listed,) = await pending(resolver.stored.conn, ME, day(3))
-    assert (listed.challenged, [one.text for one in listed.beside]) == ((), [RICHER])
-    (event,) = (await commands.execute("c1", Confirm(fact_ids=(pending_id,)), at=day(3))).events
-    assert isinstance(event, PendingConfirmed)
-    assert (event.targets, event.unresolved) == ((), True)
-    assert await resolver.active_texts() == [RICHER, BOTH]
-    (conflict,) = await unresolved(resolver.stored.conn, ME, day(4))
-    assert (conflict.fact.text, [one.text for one in conflict.beside]) == (BOTH, [RICHER])
-
-
-async def test_equal_words_later_meet_what_is_active_by_then(resolver: ResolverHarness) -> None:
-    await held_denial(resolver)
-    resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (ACME,))}))
-    await resolver.resolve_turn(job(INITECH, action_hint="update"), at=day(10))
-    resolver.chat_model.set_replies(verdicts_by_text({GLOBEX: TextVerdict("REPLACE", (INITECH,))}))
-    (event,) = (await resolver.resolve_turn(job(GLOBEX), at=day(20))).events
-    assert isinstance(event, FactReplaced)
-    assert await resolver.active_texts() == [GLOBEX]
 
 
 @pytest.mark.parametrize(
@@ -108,31 +60,6 @@ async def test_a_command_and_the_timer_settle_it_too(
     commit = await commands.execute("c1", command(fact_ids=(acme,)), at=day(6))
     assert kinds(commit) == expected
     assert commit.events[1].decision.by == "rule"
-    assert (await resolver.statuses())[GLOBEX] == status
-
-
-async def test_a_repetition_of_what_the_target_became_rejects_the_challenge(resolver: ResolverHarness) -> None:
-    berlin, denial = "Mira lives in Berlin.", "Mira never lived in Berlin."
-    sister, richer = "Mira lives with her sister.", "Mira lives in Berlin with her sister."
-    home = {"key": "home_city", "subject": "Mira", "single_valued": True}
-    old, against = extracted_fact(berlin, **home), extracted_fact(denial, certainty="weak", **home)
-    await held(resolver, old, against, TextVerdict("CONTRADICT", (berlin,)))
-    resolver.chat_model.set_replies(verdicts_by_text({sister: TextVerdict("MERGE", (berlin,), richer)}))
-    assert kinds(await resolver.resolve_turn(extracted_fact(sister), at=day(2))) == ["facts_merged"]
-    (event,) = (await resolver.resolve_turn(extracted_fact(richer, **home), at=day(3))).events
-    assert isinstance(event, PendingRejected)
-    assert event.statement is not None
-    assert await resolver.active_texts() == [richer]
-    assert (await resolver.statuses())[denial] == "archived"
-
-
-@pytest.mark.parametrize(("at", "status"), [(0.5, "pending_confirmation"), (2, "superseded")])
-async def test_an_older_statement_does_not_replace_a_newer_pending_one(
-    resolver: ResolverHarness, at: float, status: str
-) -> None:
-    await held_denial(resolver)
-    resolver.chat_model.set_replies(verdicts_by_text({INITECH: TextVerdict("REPLACE", (GLOBEX,))}))
-    await resolver.resolve_turn(job(INITECH), at=day(at))
     assert (await resolver.statuses())[GLOBEX] == status
 
 

@@ -55,7 +55,16 @@ def test_a_faulty_decision_is_a_complaint(decisions: list[dict[str, Any]], compl
     assert any(complaint in said for said in parsed.complaints), parsed.complaints
 
 
-@pytest.mark.parametrize("first", [[], [decision_json(1, "REPLACE", 9)], [decision_json(1, "CONTRADICT")]], ids=len)
+@pytest.mark.parametrize(
+    "first",
+    [
+        [],
+        [decision_json(1, "REPLACE", 9)],
+        [decision_json(1, "RETRACT", 1, 2, 3)],
+        [decision_json(1, "CONTRADICT")],
+    ],
+    ids=["none", "not offered", "partly offered", "no target"],
+)
 def test_one_faulty_decision_costs_no_other(first: list[dict[str, Any]]) -> None:
     """What has no answer is judged as "both", which is what its words tell; nobody is asked again."""
     parsed = parse_resolution(decisions_reply(*first, KEEP_CAT), SUBJECT)
