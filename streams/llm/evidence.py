@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -127,8 +127,8 @@ _PASTS: Final = frozenset().union(*(past for past, _ in TENSES))
 _UNITS: Final = frozenset(UNITS.values())
 _MEASURES: Final = frozenset(map(stem_of, {*WORDS["habits"], *UNITS, *DATES}))
 _ENDS: Final = CLAUSE_ENDS | CONJUNCTIONS | WORDS["alternatives"]
-_STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["third_person"]
-_SKIPPED: Final = WORDS["openings"] | {","}
+_STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["people"] | {"it", "es", "il"}
+_SKIPPED: Final = frozenset({"well", "and", "but", "so", "и", ","})
 _BEFORE_SOMEBODY: Final = WORDS["my"] | WORDS["articles"] | WORDS["quantifiers"]
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
 _QUESTION_MARKS: Final = frozenset("?\uff1f؟")
@@ -218,37 +218,29 @@ class Source:
     def _days(self) -> tuple[tuple[date, date], ...]:
         return self._days_in(self.sentence) + (self._days_in(self.asked) if self.asked else ())
 
-    def faults(
-        self,
-        text: str,
-        *,
-        subject: str | None = None,
-        certainty: str | None = None,
-        event_time: datetime | None = None,
-        valid_until: datetime | None = None,
-        **slot: str | None,
-    ) -> Iterator[FieldFault]:
-        """What is wrong with a fact, as far as its text and these fields of the reply go; `slot` is a key and a value.
+    def faults(self, text: str, **fields: Any) -> Iterator[FieldFault]:
+        """What is wrong with a fact, as far as its text and the `CHECKED` fields of the reply go.
 
         A text in the very words of its sentence says nothing contrary; it may only ask or suppose.
         """
+        subject = fields.get("subject") or ""
         said = next((text.removeprefix(line) for line in self.turn.lines if text.startswith(line)), text)
-        told = self._told(said, subject or "")
+        told = self._told(said, subject)
         is_as_said = comparable_text(_NOTED_DATE.sub("", said)) == comparable_text(self.sentence)
-        checks = [self._unsaid_names("subject", read(subject or "")), self._quoted(told, subject or "")]
+        checks = [self._unsaid_names("subject", read(subject)), self._quoted(told, subject)]
         checks += [] if is_as_said else [self._unsaid(told.own)]
         if self.answer:
             checks.append(self._misread_answer(told.own))
         elif not self.is_wish:
-            checks.append(self._turned(told, certainty, is_as_said=is_as_said))
+            checks.append(self._turned(told, fields.get("certainty"), is_as_said=is_as_said))
         yield from (FieldFault("text", check, what) for found in checks for check, what in found)
-        for field, words in slot.items():
-            named = read((words or "").replace("_", " "))
-            names = self._unsaid_names("value", named) if field == "value" else ()
+        for field in ("key", "value"):
+            named = read((fields.get(field) or "").replace("_", " "))
+            names = [what for _, what in self._unsaid_names("value", named)] if field == "value" else []
             others = (f"it says {one}" for one in (*self._unsaid_numbers(named), *self._other_units(named)))
-            yield from (FieldFault(field, "value", what) for what in (*(what for _, what in names), *others)[:1])
-        for field, moment in (("event_time", event_time), ("valid_until", valid_until)):
-            if moment is not None:
+            yield from (FieldFault(field, "value", what) for what in [*names, *others][:1])
+        for field in ("event_time", "valid_until"):
+            if (moment := fields.get(field)) is not None:
                 day = moment.astimezone(self.turn.at.tzinfo)
                 last_moment = day - _MOMENT if field == "valid_until" else day  # until Friday: 00:00 of Saturday
                 if not self._has_time(last_moment.date(), day.date()):
@@ -271,7 +263,7 @@ class Source:
     def _unsaid_names(self, check: str, own: Reading) -> Iterator[tuple[str, str]]:
         if own.names or not own.is_spaced:
             known = self.turn.known.lower_set.union(self.question.lower)
-            for name in strange_names(own, known, self.turn.signs.union(self.asked), is_first_name):
+            for name in strange_names(own, known, self.turn.signs.union(self.asked), self.reading.lower):
                 yield check, f"it says {name}, which no message says"
 
     def _quoted(self, told: Told, subject: str) -> Iterator[tuple[str, str]]:
@@ -371,7 +363,7 @@ class Source:
             is_negative = self._left or own.is_negative or any(one.is_negative for _, one in shared)
             if is_negative and not self._is_elliptic(own):
                 yield from self._opposed(told, shared, nearest, most)
-        if self.is_question:
+        if self.is_question and WORDS["reports"].isdisjoint(own.lower) and not has_condition(own.text):
             yield "question", "its excerpt only asks"
         # Own words: whoever asks may suppose what they like.
         near = next((one for one in nearest if one not in asked), None if most else own)
@@ -432,7 +424,7 @@ class Source:
             is_tie = not others.isdisjoint(WORDS["other_ties"]) or any(ties_in(self.sentence))
             if len(strange) <= is_tie and not self._is_elliptic(own):
                 yield "subject", f"its excerpt is about somebody else ({', '.join(sorted(others))})"
-        elif others.isdisjoint(WORDS["third_person"]) and any(
+        elif others.isdisjoint(WORDS["people"]) and any(
             _mentions(own, one.others) for _, one in shared if one not in nearest
         ):
             yield "swapped", "it says of one what its excerpt says of another"
@@ -446,7 +438,7 @@ class Source:
 
     def _is_turned_around(self, clause: Reading, own: Reading) -> bool:
         """Whether user and somebody else stand in another order in a text than in its clause ("Nina lent me ...")."""
-        people = clause.names - self.turn.speaker_names
+        people = (clause.names | own.names) - self.turn.speaker_names
         people |= {word for before, word in pairwise(clause.lower) if before in WORDS["my"] and is_content(word)}
         said, told = _place(clause.lower, WORDS["first_person"]), _place(own.lower, self.turn.speaker_names)
         for name in people if min(said, told) >= 0 else ():
@@ -600,9 +592,8 @@ def _is_opposed(clause: Reading, told: Told) -> bool:
 def _denies(clause: Reading, told: Told) -> bool:
     """Whether a clause has all words of a text, in some form, and denies one of them and none twice."""
     shared = told.starts & clause.starts
-    added, left = (
-        [word for word in some if starts_of([word]).isdisjoint(shared)] for some in (told.words, clause.content)
-    )
+    both = told.words, clause.stems if clause.is_spaced else clause.signs
+    added, left = ([word for word in some if starts_of([word]).isdisjoint(shared)] for some in both)
     if not told.words or len(added) > 1 or not UNTIL.isdisjoint(clause.lower):
         return False
     # A verb may have only one letter in common: "tengo", "tiene"; "أحب", "تحب".
@@ -663,6 +654,14 @@ def is_quotation(content: str, excerpt: str, own: Reading, turn: "Evidence") -> 
     return is_whole or not (told.isdisjoint(quoted) or told & frame.told - quoted)
 
 
+@lru_cache(maxsize=512)
+def _words_of_speakers(names: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
+    """What may be found of speakers in another text, the longer ones of it, and the words of their names."""
+    words = frozenset().union(*(read(name).words for name in names))
+    own = frozenset(word for name in names for word in read(name).lower) - {"the"}
+    return words, tuple(word for word in words if len(word) > 1), own
+
+
 class Evidence:
     """What the messages of a turn say, but for recalled memory, and what they answer."""
 
@@ -673,6 +672,8 @@ class Evidence:
         self.said = tuple(EvidenceMessage(message, asked) for message, asked in found)
         named = (turn.speaker, turn.scope.user_id, *(one.name for one in turn.messages), "the user")
         self.speakers = tuple(dict.fromkeys(filter(None, named)))
+        self.speaker_words, self.speaker_starts, self.speaker_names = _words_of_speakers(self.speakers)
+        self.speaker_tokens = self.speaker_names | WORDS_FOR_USER  # with which a text about a speaker may begin
         # Of a line of a transcript a name with digits in it states no number.
         self.lines = tuple(f"{' '.join(name.split())}: " for name in self.speakers)
         self.speaker_keys = frozenset(map(normalise, self.speakers))
@@ -686,23 +687,6 @@ class Evidence:
         self.texts = Reading("\n".join(one.message.content for one in self.said))
         self.known = Reading("\n".join((self.texts.text, *self.speakers, *self.names)))
         self._sources: dict[tuple[str, str], Source] = {}
-
-    @cached_property
-    def speaker_words(self) -> frozenset[str]:
-        return frozenset().union(*(read(name).words for name in self.speakers))
-
-    @cached_property
-    def speaker_starts(self) -> tuple[str, ...]:
-        return tuple(word for word in self.speaker_words if len(word) > 1)
-
-    @cached_property
-    def speaker_names(self) -> frozenset[str]:
-        return frozenset(word for name in self.speakers for word in read(name).lower) - {"the"}
-
-    @cached_property
-    def speaker_tokens(self) -> frozenset[str]:
-        """The words with which a text about a speaker may begin."""
-        return self.speaker_names | WORDS_FOR_USER
 
     @cached_property
     def signs(self) -> frozenset[str]:

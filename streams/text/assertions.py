@@ -5,7 +5,7 @@ Each check was kept because it refuses at least nine harmful replies for an hone
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -73,18 +73,20 @@ def added_names(text: str, sources: Sequence[str]) -> Iterator[str]:
 
 
 def strange_names(
-    own: Reading, words: Collection[str], signs: frozenset[str], is_name: Callable[[str], bool] = str.isupper
+    own: Reading, words: Collection[str], signs: frozenset[str], sentence: Collection[str] = ()
 ) -> Iterator[str]:
     """The names of a text that are none of some words in any form; runs of signs of which none of the signs has two.
 
-    Of German, which writes all nouns so, only words behind "in", "bei", "namens" and the like, and what `is_name`.
+    Of German, which writes all nouns so, only words behind another noun, or behind "in", "bei", "namens" and the like;
+    of a single word the words of a `sentence` tell the language.
     """
     names = own.names
-    if not WORDS["german"].isdisjoint(own.lower):
-        pairs = [(one, two.casefold()) for one, two in pairwise(own.tokens)]
-        behind = {name for one, name in pairs if one.casefold() in WORDS["before_german_names"]}
-        behind |= {name for one, name in pairs if one[0].isupper() and one[-1] != "s"}  # "Schwester Johanna"
-        names &= behind | {name for name in names if is_name(name)}
+    if not WORDS["german"].isdisjoint(own.lower if len(own.lower) > 1 else sentence):
+        before = WORDS["before_german_names"]
+        pairs = pairwise(own.tokens)  # "Schwester Johanna", not "Ritas Freizeit"
+        names &= {
+            two.casefold() for one, two in pairs if one.casefold() in before or (one[0].isupper() and one[-1] != "s")
+        }
     yield from sorted(name for name in names if not _is_known(name, words))
     if not own.is_spaced:
         runs = (run for token in own.tokens for run in _RUN.findall(token))

@@ -132,11 +132,6 @@ class Reading:
         return tuple(stem_of(token) for token in self.tokens if is_content(token) and not is_number(token))
 
     @cached_property
-    def content(self) -> frozenset[str]:
-        """Its content words without their endings, or its signs."""
-        return frozenset(self.stems) if self.is_spaced else self.signs
-
-    @cached_property
     def starts(self) -> frozenset[str]:
         """The beginnings of its content words, which their forms have in common ("fumo", "fuma"), or its signs."""
         return starts_of(self.stems) if self.is_spaced else self.signs

@@ -28,7 +28,8 @@ def test_honest_merges_and_repetitions_pass_and_the_seeds_own() -> None:
 @pytest.mark.parametrize(
     ("table", "harmful", "honest"),
     [
-        *(("facts", 133, 0), ("blind facts", 56, 3), ("last facts", 26, 2), ("decisions", 49, 4)),
+        *(("facts", 133, 0), ("blind facts", 56, 3), ("last facts", 26, 0), ("decisions", 49, 4)),
+        ("fresh facts", 84, 1),
         *(("older facts", 64, 5), ("older decisions", 283, 3)),
     ],
 )
