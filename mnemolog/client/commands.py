@@ -312,6 +312,7 @@ class CommandMixin(CommandBase):
         *,
         key: str | None = None,
         value: str | EllipsisType | None = ...,
+        value_json: Any = None,
         categories: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         wait: Wait = False,
@@ -319,12 +320,13 @@ class CommandMixin(CommandBase):
     ) -> Result:
         """Replace the text of a fact from now on. A fact that a human corrected is changed by `correct` alone.
 
-        Key, categories and metadata stay unless given; of key and categories nothing stays where the new text has
-        nothing in common with the old one. Without `value` its value is read from the new text where the two texts
-        differ in the value alone, and cleared where that is not clear; None clears it. The id may be that of a former
+        Key, value and categories that are not given are those of the new text where that is a plain English sentence,
+        or those of the fact as far as the texts say the same; metadata stay unless given. Without `value` its value is
+        read from the new text where the two texts differ in the value alone, and cleared where that is not clear; None
+        clears it. The id may be that of a former
         version: what took its place is updated, and the `notes` of the result say so.
         """
-        edit = as_edit(fact_id, text, value, key=key, categories=categories, metadata=metadata)
+        edit = as_edit(fact_id, text, value, key=key, value_json=value_json, categories=categories, metadata=metadata)
         return await self._issue("update", arguments, wait, edits=[edit])
 
     @Order
@@ -375,6 +377,7 @@ class CommandMixin(CommandBase):
         *,
         key: str | None = None,
         value: str | EllipsisType | None = ...,
+        value_json: Any = None,
         categories: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         true_from: When | None = None,
@@ -388,9 +391,8 @@ class CommandMixin(CommandBase):
         The new one is true since `true_from`; without it since the old one was, or since the date that its text has in
         the place of another one. What the old one had ended, ends with the beginning of the new one.
         """
-        edit = as_edit(fact_id, text, value, key=key, categories=categories, metadata=metadata) | (
-            {} if true_from is None else {"true_from": true_from}
-        )
+        more = {"key": key, "value_json": value_json, "categories": categories, "metadata": metadata}
+        edit = as_edit(fact_id, text, value, **more, true_from=true_from)
         return await self._issue("correct", arguments, wait, edit=edit, ended_at=ended_at)
 
     @Order

@@ -109,8 +109,8 @@ async def profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter, at: datet
     Raises `QueryError` for a wider scope.
     """
     check_exact(scope)
-    found = await fetch_rows(conn, Profile, _PROFILES["profile"], scope.parameters)
-    return with_upcoming(found[0], at) if found else Profile()
+    found = await fetch_rows(conn, dict, _PROFILES["profile"], scope.parameters)
+    return with_upcoming(Profile(**found[0].pop("sections"), **found[0]), at) if found else Profile()
 
 
 def check_exact(scope: ScopeFilter) -> None:
@@ -154,8 +154,8 @@ async def published_profile(conn: AsyncConnection[TupleRow], scope: ScopeFilter,
     if published_at is None:
         return Profile()
     parameters = {**scope.parameters, "published_at": published_at}
-    (seen,) = await fetch_rows(conn, Profile, _PROFILES["published"], parameters)
-    return await _with_sources(conn, with_upcoming(seen, at))
+    (seen,) = await fetch_rows(conn, dict, _PROFILES["published"], parameters)
+    return await _with_sources(conn, with_upcoming(Profile(**seen.pop("sections"), **seen), at))
 
 
 async def _with_sources(conn: AsyncConnection[TupleRow], known: Profile) -> Profile:

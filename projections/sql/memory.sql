@@ -186,7 +186,7 @@ BEGIN
             'identity', 'work', 'relationships', 'sensitive_topics', 'hard_preferences', 'soft_preferences',
             'current_tasks', 'other', 'recent_changes'
         ]) WITH ORDINALITY AS sections (section, number)
-        CROSS JOIN LATERAL jsonb_array_elements(to_jsonb(stored) -> sections.section)
+        CROSS JOIN LATERAL jsonb_array_elements((stored.sections || to_jsonb(stored)) -> sections.section)
             WITH ORDINALITY AS entries (entry, place)
         CROSS JOIN LATERAL (
             SELECT

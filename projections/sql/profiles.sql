@@ -1,8 +1,6 @@
 -- name: profile
 -- The profile of exactly one scope.
-SELECT
-    identity, work, relationships, sensitive_topics, hard_preferences, soft_preferences, current_tasks, other,
-    recent_changes, updated_at
+SELECT sections, recent_changes, updated_at
 FROM profiles
 WHERE {{in_scope}};
 
@@ -26,8 +24,7 @@ WHERE ended.source_kind = 'command' OR mod(ended.number, %(every)s::bigint) = 0;
 -- name: published
 -- What a profile had when it was published, as far as it may be shown now.
 SELECT
-    identity, work, relationships, sensitive_topics, hard_preferences, soft_preferences, current_tasks, other,
-    recent_changes, %(published_at)s AS updated_at, %(published_at)s AS published_at
+    sections, recent_changes, %(published_at)s AS updated_at, %(published_at)s AS published_at
 FROM profile_of_scope({{scope_values}}, %(published_at)s);
 
 -- name: sources
@@ -42,9 +39,10 @@ WHERE f.fact_id = any(%(fact_ids)s);
 -- and neither is what happened to one's health at a time.
 SELECT {fact}
 FROM profiles AS p
-CROSS JOIN LATERAL jsonb_array_elements(
-    p.hard_preferences || p.sensitive_topics || p.current_tasks || p.soft_preferences
-) AS entry
+CROSS JOIN unnest(
+    ARRAY['hard_preferences', 'sensitive_topics', 'current_tasks', 'soft_preferences']
+) AS lasting (section)
+CROSS JOIN LATERAL jsonb_array_elements(p.sections -> lasting.section) AS entry
 INNER JOIN facts AS f ON f.fact_id = (entry ->> 'fact_id')::uuid
 WHERE {{in_scope p}}
     AND f.status = 'active'

@@ -196,13 +196,10 @@ WHERE fact_id = ANY(ARRAY(
 -- name: refresh_profiles
 -- Derive the profiles of these scopes anew; one without an event has none.
 INSERT INTO profiles (
-    {{scope_ids}}, owner, identity, hard_preferences, soft_preferences, current_tasks,
-    recent_changes, sensitive_topics, updated_at, work, relationships, other
+    {{scope_ids}}, owner, sections, recent_changes, updated_at
 )
 SELECT
-    {{scope_ids known}}, known.owner, derived.identity, derived.hard_preferences, derived.soft_preferences,
-    derived.current_tasks, derived.recent_changes, derived.sensitive_topics, latest.at, derived.work,
-    derived.relationships, derived.other
+    {{scope_ids known}}, known.owner, derived.sections, derived.recent_changes, latest.at
 FROM unnest({{scope_arrays}}) AS touched ({{scope_ids}})
 INNER JOIN scopes AS known ON {{same_scope touched known}}
 CROSS JOIN LATERAL (
@@ -214,13 +211,6 @@ CROSS JOIN LATERAL profile_of_scope({{scope_ids known}}) AS derived
 WHERE latest.at IS NOT NULL
 ON CONFLICT ({{scope_ids}}) DO UPDATE SET
     owner = excluded.owner,
-    identity = excluded.identity,
-    hard_preferences = excluded.hard_preferences,
-    soft_preferences = excluded.soft_preferences,
-    current_tasks = excluded.current_tasks,
+    sections = excluded.sections,
     recent_changes = excluded.recent_changes,
-    sensitive_topics = excluded.sensitive_topics,
-    updated_at = excluded.updated_at,
-    work = excluded.work,
-    relationships = excluded.relationships,
-    other = excluded.other;
+    updated_at = excluded.updated_at;

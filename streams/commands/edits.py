@@ -136,16 +136,15 @@ def slot_of_text(text: str, at: datetime) -> tuple[str | None, dict[str, Any]] |
         said.append((text[: named.start("verb")].rstrip(), f"I {own}{rest}"))
     for holder, sentence in said:
         found = slot_statements(sentence, at)
-        if len(found) == 1 and found[0].is_whole and found[0].act in FILLS:
+        if len(found) == 1 and found[0].act in FILLS:
             (key,) = found[0].keys
-            _, _, category, importance = SLOTS[key]
+            _, _, kind = SLOTS[key]
             return holder, {
                 "key": key,
                 "value": found[0].value,
                 "single_valued": is_single_valued(key),
-                "category": category,
-                "importance_category": importance,
-                "importance": IMPORTANCE_OF_CATEGORY[importance],
+                **kind,
+                "importance": IMPORTANCE_OF_CATEGORY[kind["importance_category"]],
             }
     return None
 

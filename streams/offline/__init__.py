@@ -1,3 +1,1 @@
 """The offline provider: a few rules in the place of a language model. It keeps what was said."""
-
-from mnemolog.streams.offline.model import RuleModel as RuleModel

@@ -5,7 +5,6 @@ from typing import Any, Final
 import orjson
 
 from mnemolog.streams.llm import ports
-from mnemolog.streams.llm.extract_reply import numbered_lines
 from mnemolog.streams.llm.summary_prompt import joined_facts
 from mnemolog.streams.offline.extract import read_turn
 from mnemolog.streams.offline.resolve import judge
@@ -17,26 +16,13 @@ class RuleModel:
     model: Final = "rules-4"
 
     async def complete(self, prompt: ports.Prompt) -> ports.Reply:
-        """As `ChatModel`; a prompt for another model, or without its task, is refused."""
+        """As `ChatModel`; a prompt for another model, about several turns or without its task, is refused."""
         if prompt.model not in (None, self.model):
             detail = f"the offline provider has no model but {self.model}: leave chat_model out, or name a provider"
             raise ports.PromptRefusedError("unknown_model", detail)
-        if isinstance(prompt, ports.SharedPrompt):
-            answer: dict[str, Any] = {"facts": [], "omitted": []}
-            first = 1
-            for one in prompt.tasks:
-                lines = numbered_lines(one.turn)
-                for name, items in _answer(one).items():
-                    for item in items:  # with the number of the line that has its words
-                        said = item.get("excerpt") or item["text"]
-                        place = next((place for place, line in enumerate(lines) if said in line or line in said), 0)
-                        answer[name].append({**item, "line": first + place})
-                first += len(lines)
-        elif isinstance(prompt, ports.TaskPrompt):
-            answer = _answer(prompt.task)
-        else:
+        if not isinstance(prompt, ports.TaskPrompt):
             raise ports.PromptRefusedError("no_task", "the offline provider answers only prompts of Mnemolog's stages")
-        return ports.Reply(text=orjson.dumps(answer).decode(), model=self.model)
+        return ports.Reply(text=orjson.dumps(_answer(prompt.task)).decode(), model=self.model)
 
     async def close(self) -> None:
         return None
@@ -47,12 +33,9 @@ def _answer(task: ports.ExtractionTask | ports.NumberedConflicts | ports.Summary
         case ports.ExtractionTask():
             facts, left_out = read_turn(task.turn, task.background.messages)
             fallback = "other" if "other" in task.categories else task.categories[-1]
-            stated = [
-                # `importance` follows from its category; a reply does not carry it.
-                fact.model_dump(mode="json", exclude={"importance"})
-                | {"category": fact.category if fact.category in task.categories else fallback}
-                for fact in facts
-            ]
+            stated = [fact.model_dump(mode="json", exclude={"importance"}) for fact in facts]  # which replies lack
+            for one in stated:
+                one["category"] = one["category"] if one["category"] in task.categories else fallback
             return {"facts": stated, "omitted": [{"text": one.text, "reason": one.omitted} for one in left_out]}
         case ports.SummaryTask():
             return {"sentences": joined_facts(task)}

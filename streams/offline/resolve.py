@@ -18,6 +18,7 @@ from mnemolog.streams.text.tokens import NUMBERS
 
 _EMPTY: Final = frozenset("a an the do does at all any really very so now again".split())  # noqa: SIM905 -- words
 _ORDER: Final[tuple[Verdict, ...]] = ("RETRACT", "KEEP", *OVERWRITE_OF_VERDICT)  # a repeated end ends what began since
+_REFERS: Final = re.compile(r', (?:asked|after) "')  # to a message before it
 _Fact = ExtractedFact | Candidate
 _Finding = tuple[Verdict, str]  # what a new fact means for a known one, and why
 
@@ -30,88 +31,77 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
         says, found = read.slot_statements(fact.excerpt, at) or read.doubts(fact.excerpt, at), dict[int, _Finding]()
         for label, known in conflict.candidates:
             known_since = known.said_at or at
-            # What is true from a later time is judged as if it were said later: a new fact that it ends is history.
-            tells_change = fact.action_hint != "new" and known.event_time is None and known_since <= at
             finding = _finding(says, fact, known, at)
-            if finding and finding[0] == "REPLACE" and known_since <= at < known.true_from and not fact.key:
+            if finding and finding[0] == "REPLACE" and not fact.key and known_since <= at < known.true_from:
                 finding = ("CONTRADICT", "what was planned is denied")
-            elif conflict.valid_from < known.true_from and not tells_change:
-                finding = _finding(read.slot_statements(known.excerpt, at), known, fact, at)
-                if finding and finding[0] in OVERWRITE_OF_VERDICT:  # history, unless it is so until today: "since 2010"
-                    finding = (
-                        None if fact.event_time and fact.action_hint == "new" and fact.key else ("REPLACE", finding[1])
-                    )
+            told_at = fact.event_time or max(at, known_since)
+            goes_on = fact.event_time is not None and fact.action_hint == "new" and told_at < known.true_from  # "since"
+            is_long_over = told_at + timedelta(days=31) < known_since
+            refused = {"KEEP": not same_terms(fact, known), "RETRACT": is_long_over, "REPLACE": goes_on}
             is_free = label not in taken and relate_subjects(fact, known, conflicts.user_names) == "same"
-            told_since = fact.event_time is not None and fact.event_time + timedelta(days=31) < known_since
-            refused = {"KEEP": not same_terms(fact, known), "RETRACT": told_since}
             if finding and is_free and not refused.get(finding[0]):
                 found[label] = finding
         verdict, reason = min(found.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "is new"))
         targets = [label for label, one in found.items() if one[0] == verdict]
-        # Somebody or something ends while another one is known by the same name: a cat and a dog called Max.
-        ties = {
-            label: (one.value or "").partition(" ")[0] for label, one in conflict.candidates if one.key in TIE_TYPES
-        }
-        is_of_tie, is_shared = not ties.keys().isdisjoint(targets), len(ties) > len({*ties.values()})
-        if verdict in OVERWRITE_OF_VERDICT and is_of_tie and (len(targets) > 1 or is_shared):
-            verdict, reason, targets = "ADD", "may end one of several: all are kept", []
-        taken.update(targets if verdict in OVERWRITE_OF_VERDICT else ())
+        if verdict in OVERWRITE_OF_VERDICT:
+            tied = {label: f"{one.value} ".split(" ")[0] for label, one in conflict.candidates if one.key in TIE_TYPES}
+            is_shared = len(targets) > 1 or len(tied) > len({*tied.values()})
+            if is_shared and not tied.keys().isdisjoint(targets):
+                verdict, reason, targets = "ADD", "may end one of several: all are kept", []
+            taken.update(targets)
         yield {"number": conflict.number, "verdict": verdict, "targets": targets, "reason": reason}
 
 
 def _finding(says: Sequence[read.SlotStatement], new: _Fact, old: _Fact, at: datetime) -> _Finding | None:
+    if new.key is None and ', after "' in new.text and old.excerpt and old.excerpt in new.text:
+        return ("CONTRADICT", "the user took it back")
     for one in says:
         is_its_own = read.same_value(one.value, new.value) if new.key else new.action_hint != "new"
         if is_its_own and old.key in one.keys and (finding := _of_slot(one, new, old)):
             return finding
     if new.key is None:
-        words = (read.without_fillers(one.text if ', asked "' in one.text else one.excerpt) for one in (new, old))
-        is_sure = not (isinstance(new, ExtractedFact) and new.certainty == "weak")
-        return None if old.key else _of_words(*words, is_sure=is_sure)
-    may_return = old.key is None and old.action_hint == "retract" and new.key not in TIE_TYPES
-    ended = read.slot_statements(old.excerpt, at) if may_return else ()
-    over = [one for one in ended if one.act not in read.FILLS and new.key in one.keys]
-    is_again = any(read.same_value(one.value, new.value) for one in over)
+        return None if old.key else _of_words(new, old)
+    if old.key is not None or new.key in TIE_TYPES:
+        return None
+    ended = read.slot_statements(old.excerpt, at) if old.action_hint == "retract" else ()
+    over = [one.value for one in ended if one.act not in read.FILLS and new.key in one.keys]
     says_not, denied = (read.WORDS["negation"].search(one.excerpt) for one in (new, old))
-    is_denied = old.key is None and new.key not in TIE_TYPES and denied and not says_not
-    is_again |= bool(is_denied) and {*readings.read(new.text).stems} <= {*readings.read(old.text).stems}
+    is_denied = denied and not says_not and {*readings.read(new.text).stems} <= {*readings.read(old.text).stems}
+    is_again = is_denied or any(read.same_value(one, new.value) for one in over)
     return ("REPLACE", "what had ended is so again") if is_again else None
 
 
 def _of_slot(statement: read.SlotStatement, new: _Fact, old: _Fact) -> _Finding | None:
-    is_same = read.same_value(statement.value, old.value)
-    is_first_name = old.key in TIE_TYPES and f"{old.value} ".startswith(f"{statement.value} ")
-    match statement.act:
-        case "denies" if is_same:
-            return ("CONTRADICT", "the later statement says that this never was so")
-        case "ends" if is_same or is_first_name or not statement.value:
-            return ("RETRACT", "the later statement says that this has ended")
-        case "states" | "changes" if new.key == old.key:
-            return ("KEEP", "the same value is known") if is_same else _of_value(statement, old)
-    return None
+    act, value, known, key = statement.act, statement.value, old.value or "", old.key or ""
+    is_same, is_of_key = read.same_value(value, known), new.key == key
+    is_part = value in known or known in value  # "London" may be "London, Ontario"
+    is_other = is_of_key and not (is_same or is_part) and is_single_valued(key)
+    finding: _Finding | None = None
+    if act == "denies" and is_same:
+        finding = ("CONTRADICT", "the later statement says that this never was so")
+    elif act == "doubts" and known.rstrip("s").endswith(value.rstrip("s")):  # a nut allergy may be one to walnuts
+        finding = ("CONTRADICT", "the later statement calls this in question")
+    elif act == "ends" and (is_same or not value or (key in TIE_TYPES and f"{known} ".startswith(f"{value} "))):
+        finding = ("RETRACT", "the later statement says that this has ended")
+    elif act in read.FILLS and is_same and is_of_key:
+        finding = ("KEEP", "the same value is known")
+    elif act in read.FILLS and is_other and key in ("name", "birthday"):
+        finding = ("CONTRADICT", f"nobody has two {key}s")
+    elif is_other and (act == "changes" or (act, key) == ("states", "home_city")):
+        finding = ("REPLACE", f"the later statement has another {key.replace('_', ' ')}")
+    return finding
 
 
-def _of_value(statement: read.SlotStatement, old: _Fact) -> _Finding | None:
-    """Another value of a key. A home may be a part of the known one unless it has changed: then a guard holds it."""
-    is_part = statement.value in (old.value or "") or (old.value or "") in statement.value
-    is_third = statement.old is not None and not read.same_value(statement.old, old.value)
-    if old.key is None or not is_single_valued(old.key) or is_third or is_part:
-        return None
-    if old.key in ("name", "birthday"):
-        return ("CONTRADICT", f"nobody has two {old.key}s")
-    is_other = statement.act == "changes" or old.key == "home_city"
-    return ("REPLACE", f"the later statement has another {old.key.replace('_', ' ')}") if is_other else None
-
-
-def _of_words(said: str, known: str, *, is_sure: bool) -> _Finding | None:
+def _of_words(new: _Fact, old: _Fact) -> _Finding | None:
     """Two sentences, or answers with their questions: only one that denies the very words of the other ends it."""
+    said, known = (read.without_fillers(one.text if _REFERS.search(one.text) else one.excerpt) for one in (new, old))
     if _content(said) == _content(known) != [] and not differences(said, known):
         return ("KEEP", "the same words")
-    new, old = (read.WORDS["likes"].sub("like", read.WORDS["dislikes"].sub("not like", one)) for one in (said, known))
-    is_denied = len(read.WORDS["negation"].findall(new)) != len(read.WORDS["negation"].findall(old))
-    is_sure = is_sure and not read.WORDS["doubt"].search(said)
-    if is_denied and is_sure and read.WORDS["subject"].search(new) and _content(new) == _content(old):
-        return ("RETRACT" if read.WORDS["ended"].search(new) else "REPLACE", "the same words, denied")
+    is_sure = not (isinstance(new, ExtractedFact) and new.certainty == "weak") and not read.WORDS["doubt"].search(said)
+    says, knew = (read.WORDS["likes"].sub("like", read.WORDS["dislikes"].sub("not like", one)) for one in (said, known))
+    is_denied = len(read.WORDS["negation"].findall(says)) != len(read.WORDS["negation"].findall(knew))
+    if is_sure and is_denied and read.WORDS["subject"].search(says) and _content(says) == _content(knew):
+        return ("RETRACT" if read.WORDS["ended"].search(says) else "REPLACE", "the same words, denied")
     return None
 
 

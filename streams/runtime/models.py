@@ -92,7 +92,7 @@ def preload_models(settings: StreamsSettings) -> None:
             import_module("mnemolog.streams.llm.openai_models")
     if settings.provider == "offline":
         with needs_extra("offline"):
-            import_module("mnemolog.streams.offline")
+            import_module("sentencex")
     if embedding == "offline":
         with needs_extra("offline"):
             from mnemolog.streams.llm.minilm_embedder import load_model  # noqa: PLC0415 -- loads the runtime of the model

@@ -313,21 +313,15 @@ COMMENT ON TABLE scopes IS
 CREATE TABLE profiles (
     {{scope_columns}},
     owner text NOT NULL,
-    identity jsonb NOT NULL,
-    hard_preferences jsonb NOT NULL,
-    soft_preferences jsonb NOT NULL,
-    current_tasks jsonb NOT NULL,
+    sections jsonb NOT NULL,
     recent_changes jsonb NOT NULL,
-    sensitive_topics jsonb NOT NULL,
     updated_at timestamptz NOT NULL,
-    work jsonb NOT NULL DEFAULT '[]',
-    relationships jsonb NOT NULL DEFAULT '[]',
-    other jsonb NOT NULL DEFAULT '[]',
     PRIMARY KEY (tenant, user_id, agent_id, app_id, run_id)
 );
 COMMENT ON TABLE profiles IS
 'One row per scope, from its active facts: each is in the one section of its category, or in other. Every section is an '
-'array of at most 50 entries {key, value, text, category, confidence, at, valid_until, fact_id, unresolved}, surest first; '
+'array of at most 50 entries {key, value, text, category, confidence, at, valid_until, fact_id, unresolved, disputed}, '
+'surest first, and an empty one is left out; '
 'recent_changes holds the last 10 changes {event, text, fact_id, at, old: [{text, fact_id}]}, latest first. No clock: '
 'who reads it filters by valid_until, and by at for what begins later.';
 

@@ -354,40 +354,21 @@ COMMENT ON VIEW overwrites IS
 CREATE OR REPLACE FUNCTION profile_of_scope(
     tenant text, user_id text, agent_id text, app_id text, run_id text, published_at timestamptz DEFAULT 'infinity'
 ) RETURNS TABLE (
-    identity jsonb,
-    hard_preferences jsonb,
-    soft_preferences jsonb,
-    current_tasks jsonb,
-    recent_changes jsonb,
-    sensitive_topics jsonb,
-    work jsonb,
-    relationships jsonb,
-    other jsonb
+    sections jsonb,
+    recent_changes jsonb
 ) LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
 SELECT
-    coalesce(known.identity, '[]'),
-    coalesce(known.hard_preferences, '[]'),
-    coalesce(known.soft_preferences, '[]'),
-    coalesce(known.current_tasks, '[]'),
-    coalesce(changed.recent_changes, '[]'),
-    coalesce(known.sensitive_topics, '[]'),
-    coalesce(known.work, '[]'),
-    coalesce(known.relationships, '[]'),
-    coalesce(known.other, '[]')
+    coalesce(known.sections, '{}'),
+    coalesce(changed.recent_changes, '[]')
 FROM (
-    SELECT
-        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'identity') AS identity,
-        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'hard_preferences') AS hard_preferences,
-        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'soft_preferences') AS soft_preferences,
-        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'current_tasks') AS current_tasks,
-        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'sensitive_topics') AS sensitive_topics,
-        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'work') AS work,
-        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'relationships') AS relationships,
-        jsonb_agg(entry ORDER BY place) FILTER (WHERE section = 'other') AS other
-    FROM (
-        SELECT
-            sections.section, first.place,
+    SELECT jsonb_object_agg(wanted.section, listed.entries) FILTER (WHERE listed.entries IS NOT NULL) AS sections
+    FROM unnest(ARRAY[
+        'identity', 'hard_preferences', 'soft_preferences', 'current_tasks', 'sensitive_topics', 'work',
+        'relationships', 'other'
+    ]) AS wanted (section)
+    CROSS JOIN LATERAL (
+        SELECT jsonb_agg(
             jsonb_build_object(
                 'key', first.key,
                 'value', first.value,
@@ -399,34 +380,25 @@ FROM (
                 'fact_id', first.fact_id,
                 'unresolved', first.unresolved,
                 'disputed', first.disputed
-            ) AS entry
-        FROM unnest(ARRAY[
-            'identity', 'hard_preferences', 'soft_preferences', 'current_tasks', 'sensitive_topics', 'work',
-            'relationships', 'other'
-        ]) AS sections (section)
-        CROSS JOIN LATERAL (
+            )
+        ) AS entries
+        FROM ( -- which the aggregate takes in this order
             SELECT
                 facts.key, facts.value, facts.text, facts.category, facts.confidence, facts.true_from,
                 least(facts.valid_until, facts.true_to) AS valid_until,
-                facts.fact_id, facts.unresolved, facts.disputed,
-                row_number() OVER (
-                    ORDER BY
-                        facts.confidence DESC,
-                        facts.true_from DESC,
-                        facts.recorded_at, facts.ordinal, facts.fact_id
-                ) AS place
+                facts.fact_id, facts.unresolved, facts.disputed
             FROM facts
             WHERE facts.status = 'active'
                 AND facts.believed_from <= profile_of_scope.published_at
                 AND {{same_scope facts profile_of_scope}}
-                AND profile_section(facts.category) = sections.section
+                AND profile_section(facts.category) = wanted.section
             ORDER BY
                 facts.confidence DESC,
                 facts.true_from DESC,
                 facts.recorded_at, facts.ordinal, facts.fact_id
             LIMIT 50
         ) AS first
-    ) AS entries
+    ) AS listed
 ) AS known
 CROSS JOIN (
     SELECT

@@ -12,8 +12,8 @@ from tests.properties.faults.former import PatchedPlaces, fault
 def beginnings_are_ends() -> PatchedPlaces:
     right = extract._kept_fact
 
-    def ending(said: str, speaker: str, at: Any, *rest: Any) -> Any:
-        kept = right(said, speaker, at, *rest)
+    def ending(said: str, speaker: str, about: str, at: Any, *rest: Any) -> Any:
+        kept = right(said, speaker, about, at, *rest)
         begins = kept.event_time
         if begins is None or begins <= at:
             return kept
@@ -24,15 +24,15 @@ def beginnings_are_ends() -> PatchedPlaces:
 
 @fault("an answer of one word is a name", found_by="dialogues")
 def any_answer_is_a_name() -> PatchedPlaces:
-    right, keys = extract._answer, {"work": "employer", "live": "home_city", "name": "name", "dog": "dog"}
+    right, keys = extract._reference, {"work": "employer", "live": "home_city", "name": "name", "dog": "dog"}
 
-    def filling(asked: str, said: str, speaker: str, at: Any) -> Any:
-        kept = right(asked, said, speaker, at)
-        key = next((key for word, key in keys.items() if word in asked), None)
+    def filling(said: str, reason: str | None, asked: str, own: Any) -> Any:
+        about, fields = right(said, reason, asked, own)
+        key = next((key for word, key in keys.items() if word in about), None)
         slot = {"key": key, "value": said.strip("."), "single_valued": key != "dog"}
-        return kept.model_copy(update=slot) if kept and key else kept
+        return about, fields | slot if key else fields
 
-    return [(extract, "_answer", filling)]
+    return [(extract, "_reference", filling)]
 
 
 @fault("a name that two have ends both", found_by="dialogues")
@@ -55,7 +55,13 @@ def places_end_at_a_comma() -> PatchedPlaces:
 
 @fault("two names, or two birthdays, stand side by side", found_by="dialogues")
 def other_values_are_no_contradiction() -> PatchedPlaces:
-    return [(resolve, "_of_value", lambda *_: None)]
+    right = resolve._of_slot
+
+    def beside(statement: Any, new: Any, old: Any) -> Any:
+        finding = right(statement, new, old)
+        return None if finding and new.key == old.key and finding[0] != "KEEP" else finding
+
+    return [(resolve, "_of_slot", beside)]
 
 
 @fault("a liking denied in another word ends nothing", found_by="dialogues")
@@ -71,5 +77,5 @@ def words_of_others_are_the_users() -> PatchedPlaces:
     return [
         (sentences, "_pieces", own),
         (sentences, "_PROSE", re.compile(r"(?s).*")),
-        (extract, "_is_in_frame", lambda *_: False),
+        (sentences, "may_give_voice", lambda *_: False),
     ]

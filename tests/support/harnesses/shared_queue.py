@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+import orjson
+
 from mnemolog.projections.errors import StatementTimeoutError
 from mnemolog.projections.stores.entities import ShownEntities
 from mnemolog.projections.stores.facts import ShownFacts
@@ -20,6 +22,8 @@ from mnemolog.schemas.turn import Message, Overrides, Turn
 from mnemolog.streams.errors import SourceEndedError
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.llm.cached_models import CachedChatModel
+from mnemolog.streams.llm.extract_prompt import extraction_prompt
+from mnemolog.streams.llm.extract_reply import numbered_lines
 from mnemolog.streams.llm.ports import BatchSuspectError, Prompt, PromptRefusedError, Reply, SharedPrompt, Usage
 from mnemolog.streams.llm.shared_prompt import CallTurn
 from mnemolog.streams.offline.model import RuleModel
@@ -50,12 +54,28 @@ class CountingModel:
         if self.refused and self.refused in prompt.messages[1].content:
             error = BatchSuspectError if self.is_quick and isinstance(prompt, SharedPrompt) else PromptRefusedError
             raise error("content_filter", "as the test asked for")
-        text = (await self.rules.complete(replace(prompt, model=None))).text
+        text = await self._answer(replace(prompt, model=None))
         if self.damage is not None and isinstance(prompt, SharedPrompt):
             text = self.damage(text)
         asked = sum(len(message.content) for message in prompt.messages) // 4
         usage = Usage(input_tokens=asked, output_tokens=len(text) // 4, cached_tokens=asked // 3)
         return Reply(text=text, model=self.model, usage=usage)
+
+    async def _answer(self, prompt: Prompt) -> str:
+        """The rules read one turn at a time: those of a shared call are put together, each item with its line."""
+        if not isinstance(prompt, SharedPrompt):
+            return (await self.rules.complete(prompt)).text
+        answer: dict[str, list[dict[str, Any]]] = {"facts": [], "omitted": []}
+        first = 1
+        for task in prompt.tasks:
+            lines = numbered_lines(task.turn)
+            reply = orjson.loads((await self.rules.complete(extraction_prompt(task))).text)
+            for name, item in ((kind, item) for kind in answer for item in reply[kind]):
+                said = item.get("excerpt") or item["text"]
+                place = next((place for place, line in enumerate(lines) if said in line or line in said), 0)
+                answer[name].append({**item, "line": first + place})
+            first += len(lines)
+        return orjson.dumps(answer).decode()
 
     async def close(self) -> None: ...
 

@@ -36,13 +36,13 @@ async def test_profiles_say_what_is_active_and_what_it_took_the_place_of(db: Pro
     third = commit("t3", merged("Alice lives in Rome with Ana.", fact_id_at(second), **identity), at=day(3))
     last = commit("t4", contradicted("Alice never lived in Rome.", fact_id_at(third), **identity), at=day(4))
     await db.apply(first, second, third, last, commit("b1", added("Bob eats no nuts.", category="health"), scope=BOB))
-    profiles = "SELECT identity, sensitive_topics, updated_at FROM profiles ORDER BY user_id"
-    (known, sensitive, updated_at), (_, bobs, _) = await db.rows(profiles)
-    assert [(entry["text"], entry["confidence"], entry["at"]) for entry in known] == [
+    profiles = "SELECT sections, updated_at FROM profiles ORDER BY user_id"
+    (alices, updated_at), (bobs, _) = await db.rows(profiles)
+    assert [(entry["text"], entry["confidence"], entry["at"]) for entry in alices["identity"]] == [
         ("Alice never lived in Rome.", 0.95, "2026-01-05T09:00:00.000000Z")
     ]
-    assert (sensitive, updated_at) == ([], day(4) + timedelta(seconds=3))
-    assert [entry["text"] for entry in bobs] == ["Bob eats no nuts."]
+    assert ({*alices}, updated_at) == ({"identity"}, day(4) + timedelta(seconds=3))
+    assert [entry["text"] for entry in bobs["sensitive_topics"]] == ["Bob eats no nuts."]
     assert await recent_changes(db) == [
         ("fact_contradicted", "Alice never lived in Rome.", ["Alice lives in Rome with Ana."])
     ]
@@ -52,8 +52,9 @@ async def test_a_profile_section_begins_with_what_is_surest_and_is_bounded(db: P
     sure = [added(f"{confidence}", category="health", confidence=confidence) for confidence in (0.6, 0.95, 0.4)]
     many = [added(f"Alice is also called {number}.", category="identity") for number in range(60)]
     await db.apply(commit("t1", *sure, *many))
-    ((sensitive, names),) = await db.rows("SELECT sensitive_topics, jsonb_array_length(identity) FROM profiles")
-    assert ([entry["text"] for entry in sensitive], names) == (["0.95", "0.6", "0.4"], 50)
+    ((sections,),) = await db.rows("SELECT sections FROM profiles")
+    sensitive = [entry["text"] for entry in sections["sensitive_topics"]]
+    assert (sensitive, len(sections["identity"])) == (["0.95", "0.6", "0.4"], 50)
 
 
 async def test_profiles_say_what_decisions_ended(db: ProjectedDatabase) -> None:
@@ -87,7 +88,7 @@ async def test_profiles_know_of_no_fact_that_waits_when_others_end_and_what_is_u
     announced = expired(fact_id_at(first), ended_at=day(20), text="The lease ends.")
     waits = pending("Never.", fact_id_at(first, 1), category="identity")
     await db.apply(first, commit("t2", announced, waits, at=day(2)))
-    ((identity,),) = await db.rows("SELECT identity FROM profiles")
+    ((identity,),) = await db.rows("SELECT sections -> 'identity' FROM profiles")
     assert [(entry["text"], entry["valid_until"], entry["unresolved"]) for entry in identity] == [
         ("Lease.", "2026-01-21T09:00:00.000000Z", False),
         ("Other.", None, False),

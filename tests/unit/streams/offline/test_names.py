@@ -32,7 +32,7 @@ def found(said: str, subject: str | None = "Alice") -> list[tuple[str, str, str]
         ("I spoke to Mr. Novak today.", [("Mr. Novak", "other", "mention")]),
         ("My wife is Ana.", [("Alice's wife Ana", "person", "object")]),
         ("My neighbour is called Inka.", [("Alice's neighbour Inka", "person", "object")]),
-        ("My dentist is Dr. Okafor.", [("Alice's dentist Dr. Okafor", "person", "object")]),
+        ("My dentist is Dr. Okafor.", [("Alice's dentist", "person", "object"), ("Dr. Okafor", "other", "mention")]),
         ("My boss Tom Meyer sings.", [("Alice's boss Tom Meyer", "person", "object")]),
         ("My boss is German.", [("Alice's boss", "person", "object"), ("German", "other", "mention")]),
         (
@@ -106,41 +106,8 @@ def test_what_fills_a_slot_is_a_relation(text: str, triple: tuple[str, str, str]
 
 
 @pytest.mark.parametrize(
-    ("text", "triple"),
-    [
-        ("Ana is no longer my wife.", ("Alice", "wife", "Alice's wife Ana")),
-        ("Ana is not my wife anymore.", ("Alice", "wife", "Alice's wife Ana")),
-        ("I no longer work at Acme.", ("Alice", "employer", "Acme")),
-        ("I broke up with my girlfriend.", ("Alice", "girlfriend", "Alice's girlfriend")),
-        ("Our old dog died.", ("Alice", "dog", "Alice's dog")),
-    ],
-)
-def test_what_is_over_is_a_relation_of_a_retraction(text: str, triple: tuple[str, str, str]) -> None:
-    ((hint, relations),) = said(text)
-    assert (hint, relations) == ("retract", [triple])
-
-
-@pytest.mark.parametrize(
     "text",
-    [
-        "I think Ana is no longer my wife.",
-        "Tom said she is no longer my boss.",
-        "Maybe Olga and I broke up.",
-        "We broke up.",
-        "Olga and I broke up the ice.",
-        "Ana is not my wife.",
-        "Ana and I are not friends.",
-        "Ana and Eva are no longer friends.",
-        "Ana is no longer my wife's boss.",
-    ],
-)
-def test_what_is_doubtful_or_said_of_others_ends_no_relation(text: str) -> None:
-    assert [fact.relations for fact in read_turn(turn(user(text), speaker="Alice"))[0] if fact.relations] == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["My wife Ana sings.", "My brother no longer smokes.", "I like Berlin.", "If I worked at Acme, I would cry."],
+    ["My wife Ana sings.", "Ana is no longer my wife.", "I like Berlin.", "If I worked at Acme, I would cry."],
 )
 def test_nothing_else_is_one(text: str) -> None:
     assert [relations for _, relations in said(text) if relations] == []

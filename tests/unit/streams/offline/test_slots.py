@@ -45,7 +45,7 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
     ],
     "birthday": [
         ("My birthday is on June 14.", "June 14"),
-        ("I was born on the 3rd of May 1990", "May 3 1990"),
+        ("I was born on the 3rd of May 1990", "3rd of May 1990"),
     ],
     "dog": [
         ("I have a dog called Rex.", "Rex"),
@@ -207,7 +207,7 @@ FILLS_NOTHING = [
 def test_a_message_that_is_not_plain_as_a_whole_fills_and_ends_nothing(text: str) -> None:
     facts = read(text)
     assert {(fact.key, fact.action_hint) for fact in facts} <= {(None, "new")}
-    stated = [fact for fact in facts if slot_statements(fact.excerpt, MONDAY)]
+    stated = [fact for fact in facts if any(one.keys for one in slot_statements(fact.excerpt, MONDAY))]
     assert {fact.certainty for fact in stated} <= {"weak"}
 
 
@@ -218,10 +218,13 @@ GIVES_VOICE = [
     *("We play travel agency, I'm the customer.", "I'm learning Thai and this is my homework.", "I practise my part."),
     *("My grandma sent me a letter.", "Forwarded from mum", "Otto's words from last night", "She wants to say:"),
     *("Guess which one is false.", "Two truths and a lie!", "My character in the game is a bard.", "Level 3 wizard"),
+    *("We're dubbing a film and I read the lead.", "I'm testing you.", "Next I paste what the client said."),
+    *("My son types from here on.", "I'll write as my grandmother would.", "My husband dictates, I only type."),
     *("How would my brother introduce himself?", "Fill in the visa form for my father.", "Corrige mis frases."),
 ]
 LEAVES_VOICE = [
-    *("Hi!", "Thanks, that was helpful!", "I love hiking.", "My knee hurts since yesterday.", "I'm vegan."),
+    *("My name is Eva.", "I bought a car.", "My landlord has raised the rent.", "We had a great summer."),
+    *("Hi!", "Thanks, that was helpful!", "I love hiking.", "I twisted my knee yesterday.", "I'm vegan."),
     *("What is a good restaurant near the lake?", "Can you recommend a gym?", "How do I cook rice?"),
 ]
 
