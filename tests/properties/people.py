@@ -53,6 +53,7 @@ class Name:
     text: str
     by: "Told | None" = None
     own: bool = False
+    at: datetime = START
 
     @property
     def key(self) -> str:
@@ -64,7 +65,7 @@ class Name:
 
     @property
     def told_at(self) -> datetime:
-        return START if self.by is None else self.by.step.arrives
+        return self.at if self.by is None else self.by.step.arrives
 
 
 @dataclass(eq=False)
@@ -185,7 +186,7 @@ class People:
         self.about |= dict.fromkeys(moved, order.name)
         self._lose(order.who, [order.called, *order.names])
         rest = {key_of(one): one for one in order.names if one != order.called}
-        self.names += [Name(order.name, name) for name in (order.called, *rest.values())]
+        self.names += [Name(order.name, name, at=order.arrives) for name in (order.called, *rest.values())]
         self.living.add(order.name)
 
     def _decide(self, order: Order) -> None:
@@ -193,11 +194,11 @@ class People:
             case "rename":
                 self.own[order.who] = order.called
                 self.renamed.add(order.who)
-                self.names.append(Name(order.who, order.called))
+                self.names.append(Name(order.who, order.called, at=order.arrives))
             case "call":
                 if order.other:
                     self._lose(order.other, [order.called])
-                self.names.append(Name(order.who, order.called))
+                self.names.append(Name(order.who, order.called, at=order.arrives))
             case "merge" | "confirm" if not {order.who, order.other} & self.never_split:
                 self._unite(order.who, order.other)
             case "forget":
@@ -273,7 +274,9 @@ class People:
         own, shown = self.own[head], [one.text for one in self.shown_names()[head]]
         if head not in self.renamed and key_of(own) in TIES:
             named = [one for one in self.known()[head] if not one.is_tie]
-            first = min(named, key=lambda one: (one.whose != head, one.told_at, one.text), default=None)
+            first = min(
+                named, key=lambda one: (one.whose != head, one.told_at, one.text if one.by else ""), default=None
+            )
             if first is not None:
                 own = self.own[first.whose] if first.whose in self.renamed else first.text
         return own if any(f" {own} " in f" {name} " for name in shown) else [*shown, "unnamed person"][0]

@@ -134,4 +134,14 @@ SCENES: Final = (
     Scene(RISKY, ("doubt", "settle", "end"), (Beat(0), Beat(1, "end", marks="doubt"))),
     Scene(EVERY, ("publish", "delete"), (Beat(0), Beat(1, order="publish"), Beat(2, order="delete"))),
     Scene(EVERY, ("publish", "edit"), (Beat(0), Beat(1, order="publish"), Beat(2, order="correct"))),
+    Scene(  # a human's word is one after its promotion
+        SINGLE,
+        ("run", "immutable", "end"),
+        (Beat(0, marks="in_run immutable"), Beat(1, order="promote"), Beat(2, "end")),
+    ),
+    Scene(  # of what another had an end was told before
+        SINGLE,
+        ("late", "end", "people", "greedy"),
+        (Beat(0, person="Tom"), Beat(5, "end", person="Tom"), Beat(1, arrives=6)),
+    ),
 )

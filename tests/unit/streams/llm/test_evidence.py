@@ -179,6 +179,12 @@ def test_a_fact_says_no_more_certainty_and_of_nobody_else(said: str, honest: str
         ("I used to not eat meat but I eat meat now.", "Alice eats meat."),
         ("My wife and I live in Rome.", "Alice lives in Rome."),
         ("I bought a house in the country.", "Alice bought a house in the country."),
+        ("Bo and I ended up in a quiz.", "Alice was in a quiz with Bo."),
+        ("I read non-fiction about trees.", "Alice reads books about trees."),
+        ("I'm finally in the course I applied for!", "Alice got a place in a course."),
+        ("I took a look at the sea.", "Alice looked at the sea."),
+        ("Shall we go camping in May?", "Alice suggests going camping in May."),
+        ("I'm hoping to see Crete.", "Alice is hoping to see Crete."),
     ],
 )
 def test_what_stands_beside_a_wish_is_stated(said: str, text: str) -> None:

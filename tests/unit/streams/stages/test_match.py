@@ -95,20 +95,22 @@ async def test_the_user_in_the_words_of_another_speaker_is_that_speaker(
 
 
 @pytest.mark.parametrize(
-    ("fields", "key"),
+    ("fields", "ends_only"),
     [
-        ({"key": "home_city"}, "home_city"),
-        ({"key": "locker"}, "locker"),
-        ({"key": "hobby"}, None),
-        ({"key": "gate_code", "single_valued": True}, "gate_code"),
-        ({}, None),
+        ({"key": "home_city"}, False),
+        ({"key": "locker"}, False),
+        ({"key": "hobby"}, True),
+        ({"key": "gate_code", "single_valued": True}, False),
     ],
 )
-async def test_a_key_is_looked_up_where_it_holds_one_value(fields: dict[str, Any], key: str | None) -> None:
+async def test_a_key_that_holds_several_values_is_looked_up_for_its_ends(
+    fields: dict[str, Any], *, ends_only: bool
+) -> None:
     tables = FakeTables()
     await matched(tables, embedded(**fields, subject="Mira"))
     (asked,) = tables.asked
-    assert (asked.key, asked.subject, asked.min_similarity) == (key, "Mira", FLOOR)
+    assert (asked.key, asked.ends_only, asked.subject) == (fields["key"], ends_only, "Mira")
+    assert asked.min_similarity == FLOOR
 
 
 async def test_policies_are_asked_only_where_the_registry_does_not_tell() -> None:
