@@ -29,7 +29,11 @@ from mnemolog.streams.text.tokens import (
 _IS_CALLED: Final = re.compile(
     rf" (?:(?P<called>{names.WORDS['called']})|{names.WORDS['is']})(?= (?P<name>{names.NAME}))"
 )
-_IS: Final = re.compile(rf" (?:(?P<called>{names.WORDS['called']})|{names.WORDS['is']})(?= (?P<name>{names.NAME}))")
+_INTRODUCED: Final = re.compile(
+    rf"(?<!\w)(?i:{names.WORDS['my']}) (?P<tie>(?i:{names.TIE})) "
+    rf"(?:(?P<called>{names.WORDS['called']})|{names.WORDS['is']}) "
+    rf"(?P<name>(?P<title>(?:{names.WORDS['titles']})\.? )?{names.NAME}(?: {names.NAME})?)"
+)
 _OWNED: Final = re.compile(rf"(?<!\w){names.NAME}(?:'s|(?<=s)') (?i:{names.TIE})(?!\w|'s)(?: {names.NAME})?")
 _MARK: Final = rf"(?:(?i:{names.WORDS['another']})|(?:{names.WORDS['titles']})\.?) "
 _BARE: Final = re.compile(rf"(?:^\W*|(?<=[\w,] ))(?P<name>(?P<mark>{_MARK})?{names.NAME}(?: {names.NAME}){{0,2}})")
@@ -130,6 +134,10 @@ def _kept_fact(said: str, speaker: str, about: str, at: datetime, does: Sequence
     acts = [one for one in does if one.keys and one.act not in read.FILLS]
     is_over = bool(acts) or (is_english and bool(read.WORDS["ended"].search(words)))
     is_in_doubt = read.WORDS["doubt"].search(words) or any(one.act == "doubts" for one in acts)
+    ended = [(min(one.keys), one.value) for one in acts if one.act == "ends" and len(one.keys) == 1]
+    over = [relation for key, value in ended for relation in names_of_value(key, value, speaker)[1]]
+    named = sentence_entities(words, speaker) if is_english else ()
+    missing = {one.object for one in over} - {one.name for one in named}
     text = f"{speaker}{about}: {noted(said, times)}"
     known = {read.SLOTS[key][0].format(s=speaker, v=one.value, key=key) for one in acts for key in (min(one.keys),)}
     return ExtractedFact(
@@ -143,14 +151,21 @@ def _kept_fact(said: str, speaker: str, about: str, at: datetime, does: Sequence
         action_hint="retract" if is_over else "new",
         event_time=begins[0] if begins else None,
         valid_until=ends[-1] if ends and (not begins or begins[0] < ends[-1]) else None,
-        entities=sentence_entities(words, speaker) if is_english else (),
+        entities=(*named, *(NamedEntity(name=name) for name in sorted(missing)))[:MAX_ENTITIES],
+        relations=tuple(over),
     )
 
 
 def sentence_entities(said: str, subject: str | None) -> tuple[NamedEntity, ...]:
     """The entities that a sentence names, each once: those with a tie, an origin or a title, then bare names."""
-    rest = _IS.sub(lambda one: "" if one["called"] or _is_first_name(one["name"]) else one[0], said)
-    tied = [(words, names.with_owner(words, subject), names.TIE_TYPES[tie]) for tie, words in names.ties_in(rest)]
+    rest, tied = said, list[tuple[str, str, EntityType]]()
+    for match in _INTRODUCED.finditer(said):
+        tie, is_sure = names.tie_of(match), match["called"] or match["title"]  # "my boss is German"
+        if names.TIE_TYPES[tie] != "group" and (is_sure or _is_first_name(match["name"].partition(" ")[0])):
+            whose = f"{subject}'s" if subject else "my"
+            tied.append((match[0], f"{whose} {match['tie']} {match['name']}", names.TIE_TYPES[tie]))
+            rest = rest.replace(match[0], " , ")
+    tied += [(words, names.with_owner(words, subject), names.TIE_TYPES[tie]) for tie, words in names.ties_in(rest)]
     tied += [(one[0], one[0], names.TIE_TYPES[names.tie_of(one)]) for one in _OWNED.finditer(rest)]
     tied += [
         (one, one, "person") for one in names.names_with_origin(rest) if one.split()[0].casefold() not in _NO_NAMES

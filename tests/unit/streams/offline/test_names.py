@@ -32,7 +32,7 @@ def found(said: str, subject: str | None = "Alice") -> list[tuple[str, str, str]
         ("I spoke to Mr. Novak today.", [("Mr. Novak", "other", "mention")]),
         ("My wife is Ana.", [("Alice's wife Ana", "person", "object")]),
         ("My neighbour is called Inka.", [("Alice's neighbour Inka", "person", "object")]),
-        ("My dentist is Dr. Okafor.", [("Alice's dentist", "person", "object"), ("Dr. Okafor", "other", "mention")]),
+        ("My dentist is Dr. Okafor.", [("Alice's dentist Dr. Okafor", "person", "object")]),
         ("My boss Tom Meyer sings.", [("Alice's boss Tom Meyer", "person", "object")]),
         ("My boss is German.", [("Alice's boss", "person", "object"), ("German", "other", "mention")]),
         (
@@ -107,7 +107,7 @@ def test_what_fills_a_slot_is_a_relation(text: str, triple: tuple[str, str, str]
 
 @pytest.mark.parametrize(
     "text",
-    ["My wife Ana sings.", "Ana is no longer my wife.", "I like Berlin.", "If I worked at Acme, I would cry."],
+    ["My wife Ana sings.", "My brother no longer smokes.", "I like Berlin.", "If I worked at Acme, I would cry."],
 )
 def test_nothing_else_is_one(text: str) -> None:
     assert [relations for _, relations in said(text) if relations] == []
