@@ -102,7 +102,9 @@ _ROLES: Final = frozenset(WORDS["roles"].split("|"))
 SEVERAL: Final = frozenset(WORDS["several"].split("|"))
 """Ties of which a speaker has several: "my friend", said twice, need not be one."""
 _ONCE: Final = _ROLES | frozenset(WORDS["once"].split("|"))
-TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties} | {f"ex_{tie}": "person" for tie in _ONCE}
+TIE_TYPES: Final = {tie: kind for kind, ties in TIES.items() for tie in ties} | {
+    f"ex_{tie}": "person" for tie in sorted(_ONCE)
+}
 """Each tie with the type of entity that it names. A group ("kids") takes no name of a member."""
 _TIES: Final = "|".join(words for ties in TIES.values() for words in ties.values())
 _TRAITS: Final = ("older", "middle", "younger", "first", "second", "third", "late", "best", "other")

@@ -45,6 +45,7 @@ VALID: dict[str, dict[str, Any]] = {
     "connect": {}, "ping": {}, "search": {"query": "x"}, "context": {"query": "x"}, "facts": {}, "profile": {},
     "facts_as_of": {"believed_at": "2026-01-31"}, "pending": {}, "unresolved": {}, "diff": {"since": "2026-01-31"},
     "admin.quality": {}, "admin.policies": {},
+    "admin.first_moments": {},
     "admin.failed_turns": {}, "admin.received_turn": {"turn_id": "t1"}, "admin.short_ids": {"whole_ids": [UUID(ID)]},
     "update": {"fact_id": ID, "text": "x"}, "update_many": {"edits": [{"fact_id": ID, "text": "x"}]},
     "delete": {"fact_ids": [ID]}, "delete_all": {}, "count": {},
