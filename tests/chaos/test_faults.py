@@ -44,7 +44,7 @@ async def test_no_fault_loses_doubles_or_reorders_anything() -> None:
                 cluster.database,
                 published,
                 {story.name: story.active for story in run.stories},
-                {one: "done" if _is_command(one) else "facts" for ids in published.values() for one in ids},
+                {one: "done" if _is_command(one) else "stored" for ids in published.values() for one in ids},
             )
             say(f"{tally} {verdict}")
             assert not verdict.faults, verdict.faults

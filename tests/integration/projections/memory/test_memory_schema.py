@@ -1,5 +1,6 @@
 """The schema `memory`: what it shows, and that its functions answer as the client does."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, LiteralString
 
@@ -128,7 +129,8 @@ async def test_what_holds_now_is_what_the_client_lists_and_knows_as_of_now(known
     listed = [fact for fact in await facts.facts(known.conn, MINE, at=NOW) if not fact.begins_later]
     assert shown == {fact.fact_id: fact for fact in listed}
     as_of = await facts.facts_as_of(known.conn, MINE, believed_at=NOW, true_at=NOW)
-    assert shown == {fact.fact_id: fact for fact in as_of}
+    undisputed = {fact_id: replace(fact, disputed=False) for fact_id, fact in shown.items()}  # of now alone
+    assert undisputed == {fact.fact_id: fact for fact in as_of}
 
 
 async def test_changes_are_the_clients_and_name_what_they_ended(db: ProjectedDatabase) -> None:
@@ -177,7 +179,7 @@ async def test_every_event_and_turn_is_shown(known: ProjectedDatabase) -> None:
         "SELECT turn_id, status, emotion, intensity, energy FROM memory.turns WHERE user_id = 'alice' ORDER BY 1"
     )
     nothing = (None, None, None)
-    assert turns == [("1", "facts", *nothing), ("2", "facts", "joy", 0.75, "high"), ("9", "pending", *nothing)]
+    assert turns == [("1", "stored", *nothing), ("2", "stored", "joy", 0.75, "high"), ("9", "pending", *nothing)]
 
 
 async def test_names_are_found_whatever_the_search_path_and_everything_has_a_comment(known: ProjectedDatabase) -> None:

@@ -45,7 +45,7 @@ async def test_a_turn_is_pending_until_its_end_and_of_several_attempts_the_last_
     await db.apply(commit("1", outcome="rejected", reason="limit", limit=hit, attempt=2))
     assert (await result())[::4] == ("rejected", 1)
     await db.apply(commit("1", added("A."), attempt=3, at=day(1)))
-    assert await result() == ("facts", 3, True, None, None)
+    assert await result() == ("stored", 3, True, None, None)
     assert (await turn_status(db.conn, "default", "1")).duration_ms == 2000
 
 
