@@ -69,13 +69,15 @@ async def _problem_of(address: KafkaAddress, server: str) -> str | None:
             problem = "refuses the token that the function of MNEMOLOG_KAFKA_TOKEN returned: look at what it returns"
     except UnsupportedSaslMechanismError as error:
         problem = f"does not take MNEMOLOG_KAFKA_MECHANISM={address.mechanism} ({error})"
-    except (KafkaError, OSError, TimeoutError):  # ssl.SSLError is an OSError
-        uses_tls = address.security.endswith("SSL")
-        if not uses_tls and await _speaks_tls(host, int(port)):
+    except TimeoutError:
+        return None  # slow
+    except (KafkaError, OSError) as error:  # ssl.SSLError is an OSError
+        uses_tls, speaks_tls = address.security.endswith("SSL"), await _speaks_tls(host, int(port))
+        if speaks_tls and not uses_tls:
             problem = "speaks TLS: set MNEMOLOG_KAFKA_SECURITY to SSL or SASL_SSL"
-        elif uses_tls and await _speaks_tls(host, int(port)):
+        elif speaks_tls and (address.security == "SSL" or isinstance(error, ssl.SSLError)):
             problem = "wants a certificate that it trusts: set MNEMOLOG_KAFKA_CERTIFICATE_FILE"
-        elif uses_tls and await _speaks_plaintext(host, int(port)):
+        elif uses_tls and not speaks_tls and await _speaks_plaintext(host, int(port)):
             problem = "has no TLS: set MNEMOLOG_KAFKA_SECURITY to PLAINTEXT or SASL_PLAINTEXT"
     return problem
 

@@ -71,16 +71,17 @@ async def ensure_topics(
         try:
             async with asyncio.timeout(APPEAR_SECONDS):
                 while True:
-                    counts = await partition_counts(admin)
-                    if all(map(counts.get, topics)):
+                    layouts = await _partitions(admin)
+                    if all(map(layouts.get, topics)):
                         break
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError as error:
             raise TopicNotCreated(
                 f"the broker did not show all topics within {APPEAR_SECONDS:.0f} s: look at its log, then start again"
             ) from error
-        configs, replicas = await _configs(admin, topics), await _replicas(admin)
-        _check_partitions({name: counts[name] for name in topics}, partitions)
+        configs = await _configs(admin, topics)
+        replicas = {name: min(len(one["replicas"]) for one in layouts[name]) for name in topics}
+        _check_partitions({name: len(layouts[name]) for name in topics}, partitions)
         for name, topic in topics.items():
             _check_topic(name, topic, configs[name], replicas[name])
         if (alone := sorted(name for name in topics if replicas[name] == 1)) and not _is_loopback(address):
@@ -117,13 +118,13 @@ async def describe_topics(address: KafkaAddress, *, prefix: str = "") -> list[To
 
 
 async def partition_counts(admin: Any) -> dict[str, int]:
-    rows = await admin.describe_topics()
-    return {row["topic"]: len(row["partitions"]) for row in rows if row["error_code"] == NoError.errno}
+    return {name: len(partitions) for name, partitions in (await _partitions(admin)).items()}
 
 
-async def _replicas(admin: Any) -> dict[str, int]:
+async def _partitions(admin: Any) -> dict[str, list[dict[str, Any]]]:
+    """The partitions of each topic as the broker describes them, with their `replicas`."""
     rows = await admin.describe_topics()
-    return {row["topic"]: min(len(one["replicas"]) for one in row["partitions"]) for row in rows if row["partitions"]}
+    return {row["topic"]: row["partitions"] for row in rows if row["error_code"] == NoError.errno}
 
 
 def _is_loopback(address: KafkaAddress) -> bool:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.databases import server_folder
-from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine
+from tests.support.harnesses.command_line import CommandLine
 from tests.support.paths import ROOT
 from tests.support.polling import eventually
 from tests.support.programs import required_program
@@ -50,18 +49,7 @@ def block(language: str, words: str, page: str = README) -> str:
 def output(folder: Path, *command: str, stdin: str = "", **variables: str) -> str:
     """What a command prints in that folder after `source .venv/bin/activate`."""
     path = f"{folder}/.venv/bin{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        command,
-        input=stdin,
-        cwd=folder,
-        env={**CommandLine(folder=folder).environ, "PATH": path, **variables},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done
-    return done.stdout
+    return CommandLine(folder=folder).program(*command, stdin=stdin, **{"PATH": path, **variables})
 
 
 def console_steps(text: str) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import pytest
 
 from mnemolog.embedded.jars import cache_folder, ensure_jars, read_lock
 from mnemolog.schemas.turn import Turn
-from tests.support.harnesses.command_line import TIMEOUT_SECONDS, CommandLine
+from tests.support.harnesses.command_line import CommandLine
 from tests.support.paths import ROOT
 from tests.support.programs import required_program
 from tests.support.servers.canned_replies import ChatRequest
@@ -20,6 +20,7 @@ from tests.support.servers.openai_server import OpenAiServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 EXAMPLES = ROOT / "examples"
+PYTHONPATH = f"{ROOT}{os.pathsep}{EXAMPLES}"
 
 
 def repeat_system_message(request: ChatRequest) -> str:
@@ -29,22 +30,11 @@ def repeat_system_message(request: ChatRequest) -> str:
 
 
 def environ_of(shell: CommandLine, **variables: str) -> dict[str, str]:
-    return {**shell.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{EXAMPLES}", **variables}
+    return {**shell.environ, "PYTHONPATH": PYTHONPATH, **variables}
 
 
 def run(shell: CommandLine, *command: str | Path, stdin: str = "", **variables: str) -> str:
-    done = subprocess.run(
-        command,
-        cwd=shell.folder,
-        env=environ_of(shell, **variables),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done
-    return done.stdout
+    return shell.program(*command, stdin=stdin, PYTHONPATH=PYTHONPATH, **variables)
 
 
 def chat(shell: CommandLine, server: OpenAiServer, *lines: str) -> str:

@@ -56,6 +56,21 @@ class CommandLine:
         )
         return CommandOutput(code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
 
+    def program(self, *command: str | Path, stdin: str = "", **variables: str) -> str:
+        """What another program prints in the folder, with these variables beside the settings; it has to succeed."""
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**self.environ, **variables},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done
+        return done.stdout
+
     def json(self, *arguments: str, stdin: str | bytes = b"") -> Any:
         """The document that a command writes; it has to succeed."""
         done = self.run(*arguments, "--json", stdin=stdin)
