@@ -192,7 +192,7 @@ class MemoryTools:
         memory = await self._client(ctx, "read")
         if true_at is None and known_at is None:
             raise ToolError("give true_at, known_at or both: get_memories lists what holds now")
-        found = await memory.facts_as_of(known_at or datetime.now(UTC), true_at or known_at)
+        found = await memory.facts(believed_at=known_at or datetime.now(UTC), true_at=true_at or known_at)
         note = f"the first {MAX_LISTED} of {len(found)}" if len(found) > MAX_LISTED else ""
         return Memories(memories=[_memory(fact) for fact in found[:MAX_LISTED]], note=note)
 

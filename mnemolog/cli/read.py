@@ -132,7 +132,7 @@ def as_of(
     true_at: TrueAt = None,
 ) -> Query:
     """List the facts that were known at the time --believed to be true at the time --true."""
-    return lambda client: client.facts_as_of(believed_at, true_at)
+    return lambda client: client.facts(believed_at=believed_at, true_at=true_at)
 
 
 @query_command(show.show_profile, scope=EXACT_SCOPE)

@@ -113,7 +113,7 @@ class EntityMethods(CommandBase):
         takes it ("my wife"): who is that now, else who was called so. Raises `UnknownEntityError`, and
         `AmbiguousIdError` where several are meant.
 
-        With `believed_at` and `true_at` as `relations` takes them, what was known then: the facts of `facts_as_of` that
+        With `believed_at` and `true_at` as `relations` takes them, what was known then: the facts of then that
         name it, its relations and profile of then, what happened to it up to then; and no summary.
         """
         within, as_of = scope_filter(asked), _as_of(asked)

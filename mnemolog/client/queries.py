@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from mnemolog.client.base import ClientBase, Read, checked_time
 from mnemolog.client.inputs import FactId, ScopeArgs, When, scope_and_filter, scope_filter
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries import facts
 from mnemolog.projections.queries.facts import count_facts, published_profile
 from mnemolog.projections.queries.results import Axis, Fact, FoundFact, Profile
@@ -38,9 +39,14 @@ class QueryMixin(ClientBase):
         filters: Mapping[str, Any] | None = None,
         limit: int | None = None,
         after: FactId | None = None,
+        believed_at: When | None = None,
+        true_at: When | None = None,
         **scope: Unpack[ScopeArgs],
     ) -> list[Fact]:
         """The current facts, in the order in which they were learned; or all versions.
+
+        With times those that were known at `believed_at` to be true at `true_at`, each as it was then; each time is the
+        other one unless given. Nothing else but the scope goes with them.
 
         `filters` narrows them further, for example `{"OR": [{"categories": "health"}, {"importance": {"gte": 0.8}}]}`;
         one that asks about `state` looks among all versions. Where no id is named beside it, it says whose facts:
@@ -50,22 +56,15 @@ class QueryMixin(ClientBase):
         follows the fact `after`: the id of a page's last fact gives the next page, and every fact is in one page,
         whatever is stored meanwhile.
         """
+        if moment := believed_at or true_at:
+            if all_versions or filters is not None or limit is not None or after is not None:
+                raise QueryError("a list of another time is whole: leave out all_versions, filters, limit and after")
+            times = {"believed_at": checked_time(moment), "true_at": checked_time(true_at or moment)}
+            return await self._query(facts.facts_as_of, scope_filter(scope), **times)
         within, wanted = scope_and_filter(scope, filters)
         last = None if after is None else await self._fact_id(after, scope)
         return await self._query(
             facts.facts, within, wanted, all_versions=all_versions, at=self._now(), limit=limit, after=last
-        )
-
-    @Read
-    async def facts_as_of(
-        self, believed_at: When, true_at: When | None = None, **scope: Unpack[ScopeArgs]
-    ) -> list[Fact]:
-        """What was known at `believed_at` to be true at `true_at` (the same unless given), each fact as it was then."""
-        return await self._query(
-            facts.facts_as_of,
-            scope_filter(scope),
-            believed_at=checked_time(believed_at),
-            true_at=checked_time(true_at or believed_at),
         )
 
     @Read

@@ -1,8 +1,8 @@
-"""How turns and commands ended: what was published, the methods `status`, `wait` and `wait_many`."""
+"""How turns and commands ended: what was published, the methods `status` and `wait`."""
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -233,18 +233,3 @@ class ResultMixin(ResultBase):
         whose: dict[str, Any] = {"user_id": user_id, "tenant": tenant}
         (end,) = await self._wait_for_all([turn_id], timeout, attempt=attempt, verbose=verbose, **whose)
         return end
-
-    @Follow
-    async def wait_many(
-        self,
-        turn_ids: Iterable[Published],
-        *,
-        timeout: float = DEFAULT_WAIT_SECONDS,  # noqa: ASYNC109 - the error says how far the turns are
-        user_id: str | None = None,
-        tenant: str | None = None,
-    ) -> list[Result]:
-        """Wait until several have ended, as `wait` does, within one time for all; the results in their order."""
-        several: object = turn_ids
-        if isinstance(several, str | Mapping) or not isinstance(several, Iterable):
-            raise QueryError(f"turn_ids must be a list of ids or results, not {kind_of(several)}")
-        return await self._wait_for_all(turn_ids, timeout, user_id=user_id, tenant=tenant)

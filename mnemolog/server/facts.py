@@ -81,7 +81,7 @@ async def facts(
 @router.get("/facts/as-of")
 async def facts_as_of(memory: Memory, believed_at: Time, true_at: Time | None = None) -> list[Fact]:
     """What was known at `believed_at` to be true at `true_at`."""
-    return await memory.facts_as_of(believed_at, true_at)
+    return await memory.facts(believed_at=believed_at, true_at=true_at)
 
 
 @router.get("/facts/{fact_id}")

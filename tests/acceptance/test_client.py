@@ -118,13 +118,14 @@ async def test_a_wait_in_vain_names_the_turn_and_says_that_it_goes_on(settings: 
             await memory.add("I live in Bern.", user_id="wait3", turn_id="slow-1", wait=0.001)
         assert caught.value.turn_ids == ("slow-1",)
         assert (await memory.wait("slow-1")).status == "stored"
-        sent = await memory.add_many([turn(f"slow-{number}", "I like tea.", "wait3") for number in (2, 3)])
+        turns = [turn(f"slow-{number}", "I like tea.", "wait3") for number in (2, 3)]
         with pytest.raises(errors.WaitTimeoutError, match="and 1 after it"):
-            await memory.wait_many(sent, timeout=0.0)
+            await memory.add_many(turns, wait=0.001)
+        sent = await memory.add_many(turns)
         issued = await memory.delete_all(user_id="wait3", key="nothing")
         with pytest.raises(errors.WaitTimeoutError, match=f"command {issued.turn_id} did not finish"):
             await memory.wait(issued, timeout=0.0)
-        ends = await memory.wait_many(sent)
+        ends = [await memory.wait(one) for one in sent]
         assert_type(ends, list[Result])
         assert [one.turn_id for one in ends] == ["slow-2", "slow-3"]
         assert await memory.status(ends[0]) == ends[0]

@@ -156,7 +156,8 @@ async def facts(request: Request, view: Viewed, believed: Place = STEPS, true: P
     learned, began = await view.memory.admin.first_moments() or (now, now)
     told, held = _at(believed, learned, now), _at(true, began, now)
     is_now = believed == true == STEPS
-    found = await view.memory.facts(limit=MAX_FACTS) if is_now else await view.memory.facts_as_of(told, held)
+    asked: dict[str, Any] = {"limit": MAX_FACTS} if is_now else {"believed_at": told, "true_at": held}
+    found = await view.memory.facts(**asked)
     values: dict[str, Any] = {"facts": found, "told": told, "held": held, "told_place": believed, "held_place": true}
     name = "facts_list" if request.headers.get("hx-request") == "true" else "facts"
     return view.show(name, **values, is_now=is_now, last=STEPS, is_cut=is_now and len(found) == MAX_FACTS)

@@ -71,7 +71,7 @@ def searching(client: AsyncMemoryClient) -> Callable[..., Awaitable[Any]]:
 SCOPED: dict[str, Callable[[AsyncMemoryClient], Callable[..., Awaitable[Any]]]] = {
     "search": searching,
     "facts": lambda c: c.facts,
-    "facts_as_of": lambda c: lambda **ids: c.facts_as_of(AT, **ids),
+    "facts as of": lambda c: lambda **ids: c.facts(believed_at=AT, **ids),
     "profile": lambda c: c.profile,
     "pending": lambda c: c.pending,
     "unresolved": lambda c: c.unresolved,
@@ -166,7 +166,6 @@ async def test_what_was_never_published_has_ended(given: Result) -> None:
     """Such as a command that matched no scope: the tables never have it, and waiting for it would not end."""
     client = QueryRecorder()
     assert [await client.wait(given, timeout=5), await client.status(given)] == [given, given]
-    assert await client.wait_many([given, given], timeout=5) == [given, given]
 
 
 async def test_turns_and_commands_of_a_bound_client_have_its_scope(monkeypatch: pytest.MonkeyPatch) -> None:
