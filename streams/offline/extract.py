@@ -26,9 +26,6 @@ from mnemolog.streams.text.tokens import (
     without_texts,
 )
 
-_IS_CALLED: Final = re.compile(
-    rf" (?:(?P<called>{names.WORDS['called']})|{names.WORDS['is']})(?= (?P<name>{names.NAME}))"
-)
 _INTRODUCED: Final = re.compile(
     rf"(?<!\w)(?i:{names.WORDS['my']}) (?P<tie>(?i:{names.TIE})) "
     rf"(?:(?P<called>{names.WORDS['called']})|{names.WORDS['is']}) "

@@ -13,7 +13,7 @@ from mnemolog.streams.entities.names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflicts
 from mnemolog.streams.offline import sentences as read
 from mnemolog.streams.text import readings
-from mnemolog.streams.text.differences import differences, relate_subjects, same_terms
+from mnemolog.streams.text.differences import relate_subjects, same_negations, same_terms
 from mnemolog.streams.text.tokens import NUMBERS
 
 _EMPTY: Final = frozenset("a an the do does at all any really very so now again".split())  # noqa: SIM905 -- words
@@ -95,7 +95,7 @@ def _of_slot(statement: read.SlotStatement, new: _Fact, old: _Fact) -> _Finding 
 def _of_words(new: _Fact, old: _Fact) -> _Finding | None:
     """Two sentences, or answers with their questions: only one that denies the very words of the other ends it."""
     said, known = (read.without_fillers(one.text if _REFERS.search(one.text) else one.excerpt) for one in (new, old))
-    if _content(said) == _content(known) != [] and not differences(said, known):
+    if _content(said) == _content(known) != [] and same_negations(said, known):
         return ("KEEP", "the same words")
     is_sure = not (isinstance(new, ExtractedFact) and new.certainty == "weak") and not read.WORDS["doubt"].search(said)
     says, knew = (read.WORDS["likes"].sub("like", read.WORDS["dislikes"].sub("not like", one)) for one in (said, known))
@@ -107,7 +107,7 @@ def _of_words(new: _Fact, old: _Fact) -> _Finding | None:
 
 def _content(said: str) -> list[str]:
     """The words that tell something, and the commas between them; capitals count behind the first word."""
-    found = re.findall(r"[^\W_]+|,", read.WORDS["negation"].sub(" ", said))
+    found = re.findall(r"[-+]?[^\W_]+[-+]*|,", read.WORDS["negation"].sub(" ", said))
     words = " ".join(NUMBERS.get(word.casefold(), word) for word in found if word.casefold() not in _EMPTY).strip(" ,")
     first, _, rest = words.partition(" ")
     return [first.casefold(), *re.sub(r"\bI\b", "i", rest).split()] if words else []

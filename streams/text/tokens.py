@@ -239,14 +239,6 @@ def normalised_number(digits: str) -> str:
     return digits.removesuffix(":00").replace(",", ".").replace("\u2212", "-")
 
 
-def dates_of(tokens: Sequence[str]) -> Iterator[str]:
-    for token in tokens:
-        if meaning := DATES.get(token.casefold()):
-            yield meaning
-        elif token[0].isdigit() and _ISO_DATE.fullmatch(token):
-            yield token
-
-
 def units_of(tokens: Sequence[str]) -> Iterator[str]:
     for before, token in zip(["", *map(str.casefold, tokens)], tokens, strict=False):
         word, is_behind_number = token.casefold(), before[-1:].isdigit()
