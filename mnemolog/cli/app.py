@@ -61,7 +61,6 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(entities.graph, "mnemolog graph --user alice"),
         CommandEntry(read.context, 'mnemolog context "Where could we eat?" --user alice --budget 800'),
         CommandEntry(read.profile, "mnemolog profile --user alice"),
-        CommandEntry(read.as_of, "mnemolog as-of --believed 2026-03-01 --user alice"),
         CommandEntry(read.diff, "mnemolog diff --since 2026-03-01 --user alice"),
     ),
     "Explain and undo": (

@@ -185,26 +185,33 @@ def query_command(
     return with_options(execute, {**scope, **OUTPUT_OPTIONS})
 
 
-def change_command(scope: AddedOptions = EXACT_SCOPE) -> Callable[[Callable[..., Change]], Callable[..., None]]:
+CHANGE_OPTIONS: Final[AddedOptions] = {"actor": (Actor, None), "wait": (WaitByDefault, WAIT_SECONDS)}
+
+
+def change_command(
+    scope: AddedOptions = EXACT_SCOPE,
+    own: AddedOptions = CHANGE_OPTIONS,
+    show: Callable[[Any, ShortIds], None] = show_results,
+) -> Callable[[Callable[..., Change]], Callable[..., None]]:
     """Make a command of a function that returns a change of memory: publish it, wait for its end and show that.
 
     The exit code is 1 where the change was rejected or failed.
     """
 
     def execute(
-        change: Change, *, tenant: str | None, actor: str | None, wait: float, as_json: bool, full_ids: bool, **ids: Any
+        change: Change, *, tenant: str | None, wait: float | None, as_json: bool, full_ids: bool, **ids: Any
     ) -> None:
         sent: list[Result] = []
 
         async def publish(client: "AsyncMemoryClient") -> "Result | list[Result]":
-            published = await change(client.scope(actor=actor, **ids))
+            published = await change(client.scope(**ids))
             sent.extend(published.parts or [published])
             ends = [await client.wait(one, timeout=wait) if wait and not one.success else one for one in sent]
             return ends[0] if len(ends) == 1 else ends
 
         end = show_answer(
             publish,
-            show_results,
+            show,
             tenant=tenant,
             as_json=as_json,
             full_ids=full_ids,
@@ -212,7 +219,6 @@ def change_command(scope: AddedOptions = EXACT_SCOPE) -> Callable[[Callable[...,
         )
         exit_for_ends(end if isinstance(end, list) else [end])
 
-    own = {"actor": (Actor, None), "wait": (WaitByDefault, WAIT_SECONDS)}
     return with_options(execute, {**scope, **own, **OUTPUT_OPTIONS})
 
 

@@ -6,23 +6,14 @@ from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.options import (
-    EXACT_SCOPE,
-    OUTPUT_OPTIONS,
-    WAIT_OPTION,
-    exit_for_ends,
-    show_answer,
-    time_option,
-    with_options,
-)
+from mnemolog.cli.options import WAIT_OPTION, Change, change_command, time_option
 from mnemolog.cli.output import (
-    NOTHING_CHANGED,
     announce_input,
     print_line,
     print_note,
@@ -38,7 +29,6 @@ from mnemolog.cli.tables import ShortIds, counted, ends_by_status, turn_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.client.inputs import TurnArgs
     from mnemolog.client.turn_files import PublishReport
     from mnemolog.projections.queries.results import Result
@@ -113,37 +103,15 @@ def _show_first(lines: "Sequence[str]", what: str) -> None:
         print_note(f"... and {len(lines) - _MAX_ERRORS_SHOWN} more {what}")
 
 
-def publish_text(
-    turn: "tuple[str, TurnArgs]", *, wait: float | None, as_json: bool, full_ids: bool, **ids: Any
-) -> None:
-    """Publish a text with its arguments, and show its result."""
-    text, arguments = turn
-    sent: list[Result] = []
-
-    async def work(client: "AsyncMemoryClient") -> "Result":
-        bound = client.scope(**ids)
-        sent.append(await bound.add(text, **arguments))
-        return await bound.wait(sent[0], timeout=wait) if wait else sent[0]
-
-    def state_left_behind() -> str:
-        if not sent:
-            return NOTHING_CHANGED
-        return f"turn {sent[0].turn_id} was published and will be processed; `mnemolog status {sent[0].turn_id}` tells"
-
-    def show(end: "Result", short: ShortIds) -> None:
-        show_status(end, short)
-        if (changed := next((one.fact_id for one in end.changes if one.fact_id), None)) is not None:
-            print_line(f"why: {program_name()} explain {short(changed)}")
-        elif end.success:
-            print_line(f"why: {program_name()} why-not {shlex.quote(end.turn_id)}{turn_options(end)}")
-
-    end = show_answer(
-        work, show, tenant=ids["tenant"], as_json=as_json, full_ids=full_ids, interrupted=state_left_behind
-    )
-    exit_for_ends([end])
+def _show_added(end: "Result", ids: ShortIds) -> None:
+    show_status(end, ids)
+    if (changed := next((one.fact_id for one in end.changes if one.fact_id), None)) is not None:
+        print_line(f"why: {program_name()} explain {ids(changed)}")
+    elif end.success:
+        print_line(f"why: {program_name()} why-not {shlex.quote(end.turn_id)}{turn_options(end)}")
 
 
-@with_options(publish_text, {**EXACT_SCOPE, **WAIT_OPTION, **OUTPUT_OPTIONS})
+@change_command(own=WAIT_OPTION, show=_show_added)
 def add(
     *,
     text: Annotated[str, typer.Argument(help="what the user says; - reads stdin")],
@@ -152,8 +120,8 @@ def add(
     turn_id: Annotated[str | None, typer.Option(help="an id of your own; the same one again does nothing")] = None,
     infer: Annotated[bool, typer.Option("--infer/--no-infer", help="extract facts, or store the text as it is")] = True,
     immutable: Annotated[bool, typer.Option("--immutable", help="only a human's command changes its facts")] = False,
-) -> "tuple[str, TurnArgs]":
+) -> Change:
     """Publish what a user says, as one turn. With --wait, show the facts that came of it."""
     said = read_input("the text").decode(errors="surrogateescape").strip() if text == "-" else text
     own: TurnArgs = {"speaker": speaker, "occurred_at": at, "turn_id": turn_id, "infer": infer, "immutable": immutable}
-    return said, own
+    return lambda client: client.add(said, **own)

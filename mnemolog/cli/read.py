@@ -120,19 +120,12 @@ def facts(
     filters: FilterOption = None,
     limit: Limit = None,
     after: Annotated[str | None, id_option("go on after this fact, the last one of the page before")] = None,
-) -> Query:
-    """List the current facts of a scope."""
-    return lambda client: client.facts(all_versions=all_versions, filters=filters, limit=limit, after=after)
-
-
-@query_command(show.show_facts)
-def as_of(
-    *,
-    believed_at: Annotated[datetime, time_option("what was known at this time: a day, or ISO 8601", "--believed")],
+    believed_at: BelievedAt = None,
     true_at: TrueAt = None,
 ) -> Query:
-    """List the facts that were known at the time --believed to be true at the time --true."""
-    return lambda client: client.facts(believed_at=believed_at, true_at=true_at)
+    """List the current facts of a scope, or those that were known at the time --believed to be true at --true."""
+    page: dict[str, Any] = {"all_versions": all_versions, "filters": filters, "limit": limit, "after": after}
+    return lambda client: client.facts(**page, believed_at=believed_at, true_at=true_at)
 
 
 @query_command(show.show_profile, scope=EXACT_SCOPE)

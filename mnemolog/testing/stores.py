@@ -27,12 +27,13 @@ from mnemolog.schemas.policy import EffectivePolicy, LimitHit, StoredPolicies, T
 from mnemolog.schemas.scope import Scope, ScopeColumns, scope_columns
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams.stages.shared_lookups import SharedCandidateFinder, SharedPolicies
-from mnemolog.streams.text.differences import USER_WORDS
+from mnemolog.streams.text.differences import SubjectRelation, compare_subjects
 from mnemolog.testing.filters import lets_through
 from mnemolog.testing.tables import Tables, Version, made
 
 _ROLES: Final[tuple[Role, ...]] = ("subject", "object", "mention")
 _NO_POOL: Final[Any] = None
+_RANKS: Final[Mapping[SubjectRelation, int]] = {"same": 2, "unsure": 1, "other": 0}
 _LACKING: Final[Mapping[bool, Mapping[str, None]]] = {True: {"strength": None}, False: {"ended_at": None}}
 """What an ended relation has no value for, and one that holds."""
 
@@ -108,7 +109,7 @@ class MemoryFinder(_InMemory, SharedCandidateFinder):
         lists = []
         for query in request.queries:
             near, of_key = _compared(known, query)
-            ranks = {one: subject_rank(tables.version(one).subject, query.subject, names) for one in of_key}
+            ranks = {one: _RANKS[compare_subjects(tables.version(one).subject, query.subject, names)] for one in of_key}
             best = sorted(near, key=lambda one: (-near[one], one))[: self._limit]
             best += sorted(of_key, key=lambda one: (-ranks[one], -of_key[one], one))[: stored.MAX_CANDIDATES_OF_KEY]
             in_order = sorted({one: (near | of_key)[one] for one in best}.items(), key=lambda one: (-one[1], one[0]))
@@ -246,15 +247,13 @@ class MemoryFacts(_InMemory, stores.FactStore):
         after: datetime,
         user_names: Sequence[str],
     ) -> tuple[tuple[Candidate, ...], ...]:
-        tables, names, lists = self._tables, {name.lower() for name in user_names}, []
+        tables, lists = self._tables, []
         in_scope = tables.in_scope(scope_columns(scope), *ENDED_STATUSES)
         ended = {one.fact_id: one for one in in_scope if one.has_ended and one.true_to > after}
         for query in queries:
 
             def of_key_first(fact_id: UUID, asked: str | None = query.subject) -> tuple[bool, datetime, UUID]:
-                known = ended[fact_id].subject
-                one, other = (known or "user").lower(), (asked or "user").lower()
-                is_same = (None not in (known, asked) and one == other) or (one in names and other in names)
+                is_same = compare_subjects(ended[fact_id].subject, asked, user_names) == "same"
                 return not is_same, ended[fact_id].true_to, fact_id
 
             near, of_key = _compared(ended.values(), query)
@@ -614,19 +613,6 @@ def _with_subjects(tables: Tables, entity_ids: Iterable[UUID], fact_ids: Collect
             about.setdefault(row.link.entity_id, set()).add(row.fact_id)
     for one in _known_entities(tables, {*entity_ids, *about}):
         yield one.model_copy(update={"subject_of": tuple(sorted(about.get(one.entity_id, ())))})
-
-
-def subject_rank(known: str | None, asked: str | None, user_names: Sequence[str]) -> int:
-    """How near two subjects are: 2 where they are the same, 1 where that is unsure, 0 where they are different."""
-    spoken = [name.lower() for name in user_names]
-    aliases = {*USER_WORDS, *spoken}
-    one, other = (None if name is None else name.lower() for name in (known, asked))
-    if (one is not None and one == other) or ((one or "user") in aliases and (other or "user") in aliases):
-        return 2
-    if one is None or other is None or (not spoken and not aliases.isdisjoint((one, other))):
-        return 1
-    words = [[set(name.split()) for name in (spoken if said in aliases else [said])] for said in (one, other)]
-    return int(any(left <= right or right <= left for left in words[0] for right in words[1]))
 
 
 def _compared(known: Iterable[Version], query: stored.CandidateQuery) -> tuple[dict[UUID, float], dict[UUID, float]]:

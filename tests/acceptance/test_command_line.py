@@ -64,7 +64,7 @@ def test_commands_that_read_answer_in_json(populated: CommandLine) -> None:
         "replaced"
     ]
     assert (moved["text"], moved["old"][0]["text"]) == ("Mira lives in Munich.", "Mira lives in Berlin.")
-    then = texts(populated.json("as-of", "--believed", "2100-01-01", "--true", "2026-03-03", *MIRA))
+    then = texts(populated.json("facts", "--believed", "2100-01-01", "--true", "2026-03-03", *MIRA))
     assert then - now == {"Mira lives in Berlin."}
     asked = ("search", "quantum chromodynamics", *MIRA, "--threshold")
     assert populated.run(*asked, "0.9").stdout == "nothing known is near enough to this question\n"

@@ -30,7 +30,7 @@ def test_help_loads_no_driver() -> None:
     [
         ([], "Memory for assistants: extracts facts from conversations, and explains, undoes and rebuilds"),
         (["audit"], "Check from the tables that no turn was lost"),
-        (["as-of"], "List the facts that were known at the time --believed to be true at the time --true"),
+        (["facts"], "or those that were known at the time --believed to be true at --true"),
         (["publish"], "commands are refused"),
     ],
 )

@@ -69,7 +69,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     (f"facts --all --filter '{KEYS}' -n 3 --after {F1}", (),
      {"all_versions": True, "filters": {"key": "pet"}, "limit": 3, "after": F1}),
     (f"count --all --filter '{KEYS}'", (), {"all_versions": True, "filters": {"key": "pet"}}),
-    (f"as-of {TIMES}", (), AT_TIMES),
+    (f"facts {TIMES}", (), AT_TIMES),
     ("quality --since 2026-03-01 --until 2026-04-01T09:30", (MARCH, APRIL), {}),
     ("diff --since 2026-03-01 --until 2026-04-01T09:30 --axis true", (MARCH, APRIL), {"axis": "true"}),
     ("profile", (), {}), ("pending", (), {}), ("unresolved", (), {}),
@@ -80,7 +80,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("export facts.jsonl --all", ("facts.jsonl",), {"all_versions": True}),
 ]  # fmt: skip
 METHODS = {
-    "as-of": "facts", "policy set": "admin.set_policy", "policy show": "admin.policies",
+    "policy set": "admin.set_policy", "policy show": "admin.policies",
     **{f"entity {verb}": f"entities.{verb}" for verb in ("rename", "alias", "split", "forget", "summarise", "merge")},
     "entity 'my": "entities.get", "entities": "entities.list",
     **{name: f"entities.{name}" for name in ("relations", "neighbours", "who", "graph")},
