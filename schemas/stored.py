@@ -414,14 +414,18 @@ class SummarySource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRelation:
-    """What a fact says of a relation: that it is so, with a strength, or with `ended_at` that it is over since then."""
+    """What a fact says of a relation: that it is so, with a strength, or without one that it is over since then."""
 
     subject_id: UUID
     predicate: PredicateName
     object_id: UUID
     inverse: PredicateName | None
     strength: Strength | None
-    ended_at: datetime | None
+    ended_at: datetime | None = None
+
+    @property
+    def key(self) -> tuple[UUID, PredicateName, UUID]:
+        return self.subject_id, self.predicate, self.object_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

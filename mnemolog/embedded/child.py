@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ POLL_SECONDS = 0.05
 INHERITED = ("PATH", "LD_LIBRARY_PATH")
 TAIL_LINES = 25
 TAIL_BYTES = 16_384
+WARNING = re.compile(r"\bWARN\b|\bVM warning:|^WARNING:|^Picked up ")
+"""A line of a log that says nothing of why a server ended, where other lines do; Java writes many at each start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +82,13 @@ class Child:
         return self._process.poll() is None
 
     def failure(self, what: str, *, timed_out: bool = False) -> ServerFailedError:
-        """An error with the last lines of the log."""
+        """An error with the last lines of the log: warnings only where there is nothing else."""
         log = self.command.log
         lines: list[str] = []
         with suppress(FileNotFoundError), log.open("rb") as file:  # somebody may have removed the folder
             file.seek(max(0, log.stat().st_size - TAIL_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
+        lines = [line for line in lines if not WARNING.search(line)] or lines
         return ServerFailedError(
             self.command.server, what, log=log, tail="\n".join(lines[-TAIL_LINES:]), timed_out=timed_out
         )

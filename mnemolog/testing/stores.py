@@ -1,7 +1,7 @@
 """What decisions read, over the tables in memory: the same questions as the stores over Postgres answer."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
@@ -33,6 +33,8 @@ from mnemolog.testing.tables import Tables, Version, made
 
 _ROLES: Final[tuple[Role, ...]] = ("subject", "object", "mention")
 _NO_POOL: Final[Any] = None
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _RANKS: Final[Mapping[SubjectRelation, int]] = {"same": 2, "unsure": 1, "other": 0}
 _LACKING: Final[Mapping[bool, Mapping[str, None]]] = {True: {"strength": None}, False: {"ended_at": None}}
 """What an ended relation has no value for, and one that holds."""
@@ -331,32 +333,20 @@ class MemoryFacts(_InMemory, stores.FactStore):
         found = [
             (one.true_from, one.fact_id)
             for one in self._of_key(asked)
-            if one.fact_id != fact_id
-            and one.valid_until is None
-            and one.believed_from is not None
-            and one.believed_to is None
-            and one.true_to is not None
-            and one.true_from < asked.true_from
-            and since < one.true_to <= asked.true_from
+            if one.has_ended and one.valid_until is None
+            if one.true_from < asked.true_from and since < one.true_to <= asked.true_from
         ]
         return tuple(one for _, one in sorted(found))
 
     async def values_since(self, fact_ids: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
         found = {}
         for closed in self._tables.known(fact_ids):
-            closing = max((one for one in (closed.closed_at, closed.believed_to) if one), default=None)
-            later = [
-                one.fact_id
-                for one in self._of_key(closed, "active")
-                if one.fact_id != closed.fact_id
-                and closing is not None
-                and (
-                    one.row.commit.decided_at > closing
-                    or any(
-                        row.state.status != "active" and row.until > closing for row in self._tables.former(one.fact_id)
-                    )
-                )
-            ]
+            closing = max((one for one in (closed.closed_at, closed.believed_to) if one), default=_NEVER)
+            later = []
+            for one in self._of_key(closed, "active"):
+                reopened = (row.until for row in self._tables.former(one.fact_id) if row.state.status != "active")
+                if one.fact_id != closed.fact_id and max((one.row.commit.decided_at, *reopened)) > closing:
+                    later.append(one.fact_id)
             if later:
                 found[closed.fact_id] = tuple(sorted(later))
         return found
@@ -392,11 +382,14 @@ class MemoryFacts(_InMemory, stores.FactStore):
     async def due_expiries(
         self, now: datetime, *, after: stored.DueExpiry | None, limit: int
     ) -> list[stored.DueExpiry]:
+        tables = self._tables
+        closed = {row.fact_id: row.commit.decided_at for row in tables.rows.events if row.event.decision.by == "timer"}
         due = [
-            stored.DueExpiry(fact_id=one.fact_id, ends_at=end, scope=scope)
-            for end, one in self._tables.due(now)
-            if (scope := one.row.commit.scope) is not None
+            made(stored.DueExpiry, one, ends_at=one.end, scope=one.row.commit.scope)
+            for one in tables.known(tables.facts)
+            if one.is_open and one.end is not None and closed.get(one.fact_id, _FIRST) < one.end <= now
         ]
+        due.sort(key=lambda one: (one.ends_at, one.fact_id))
         return [one for one in due if after is None or (one.ends_at, one.fact_id) > (after.ends_at, after.fact_id)][
             :limit
         ]

@@ -180,23 +180,21 @@ class Tables:
 
     def is_taken_back(self, fact_id: UUID) -> bool:
         """Whether a command ended a fact, or what it was merged or corrected into, as one that says nothing more."""
-        return any(map(self._was_taken_back, self.merged_into(fact_id)))
-
-    def _was_taken_back(self, fact_id: UUID) -> bool:
-        version = self.version(fact_id)
-        if version.is_open:
-            return False
-        was_true = version.believed_from is not None and version.believed_to is None
-        changing = {row.event_id for row in self.former(fact_id)}
-        return any(
-            row.event.decision.by == "person"
-            and row.event.event not in ("decision_undone", "subjects_changed")
-            and (fact_id in row.targets or (row.fact_id == fact_id and row.event.event in _TAKING_BACK))
-            and not (was_true and row.event.event in ("pending_confirmed", "conflict_resolved"))
-            and not self.is_undone(row.event.event_id)
-            for row in self.rows.events
-            if row.event.event_id in changing
-        )
+        for version in self.known(self.merged_into(fact_id)):
+            one, was_true = version.fact_id, version.believed_from is not None and version.believed_to is None
+            changing = {row.event_id for row in self.former(one)}
+            for row in () if version.is_open else self.rows.events:
+                kind = row.event.event
+                if (
+                    row.event.event_id in changing
+                    and row.event.decision.by == "person"
+                    and kind not in ("decision_undone", "subjects_changed")
+                    and (one in row.targets or (row.fact_id == one and kind in _TAKING_BACK))
+                    and not (was_true and kind in ("pending_confirmed", "conflict_resolved"))
+                    and not self.is_undone(row.event.event_id)
+                ):
+                    return True
+        return False
 
     def open_cases(self) -> Iterator[Any]:
         """The rows of held overwrites that wait for a confirmation."""
@@ -235,17 +233,6 @@ class Tables:
         ]
         values = {one.value for one in facts[-20:]} | {first}
         return tuple(sorted(value for value in values if value))
-
-    def due(self, now: datetime) -> Iterator[tuple[datetime, Version]]:
-        """The open facts whose end has passed, but for those that the timer has closed since; in the order of ends."""
-        ends = [(one.end, one) for one in self.known(self.facts) if one.end is not None and one.end <= now]
-        for end, one in sorted(ends, key=lambda due: (due[0], due[1].fact_id)):
-            closed = any(
-                row.fact_id == one.fact_id and row.event.decision.by == "timer" and row.commit.decided_at >= end
-                for row in self.rows.events
-            )
-            if one.is_open and not closed:
-                yield end, one
 
     def policies_of(self, scope: Scope) -> StoredPolicies:
         """What was set last for a scope and for its tenant."""

@@ -25,7 +25,6 @@ from mnemolog.schemas.provenance import DecidedBy, Decision, answered_by
 from mnemolog.streams.entities.known_names import text_keys
 from mnemolog.streams.entities.links import (
     FactLinks,
-    FactLinksBuilder,
     TurnEntities,
     said_again,
     source_ids,
@@ -138,7 +137,7 @@ class EntityLinker:
             fact_ids |= {
                 fact_id
                 for event, fact_id in repetitions
-                if fact_id is not None and any(link.step != "user" for link in found.links_of_statement(event))
+                if fact_id is not None and any(link.step != "user" for link in found.statement_of(event).links)
             }
         sources = await self.facts.linked_facts(fact_ids) if fact_ids else {}
         new = [(event, event.new_fact) for event in events if event.new_fact is not None]
@@ -153,17 +152,16 @@ class EntityLinker:
         proposed = found.resolver.proposed
         for pair in await self.entities.decided_pairs(proposed) if proposed else ():
             del proposed[pair]
-        builder = FactLinksBuilder(found=found, sources=sources, reads_texts=reads_texts, is_edit=is_edit)
-        return entity_events(builder, events)
+        return entity_events(FactLinks(found, sources, reads_texts=reads_texts, is_edit=is_edit), events)
 
 
-def entity_events(builder: FactLinksBuilder, events: Sequence[MemoryEvent]) -> tuple[AnyEntityEvent, ...]:
+def entity_events(facts: FactLinks, events: Sequence[MemoryEvent]) -> tuple[AnyEntityEvent, ...]:
     """The events about the entities that the facts of `events` name; other entities of the source stay unregistered.
 
     The ordinals go on after those of `events`.
     """
-    found, facts = builder.found, builder.build(events)
-    needed = _entities_of(found, facts)
+    facts.read(events)
+    found, needed = facts.found, _entities_of(facts)
     context = found.resolver.context
     made: list[AnyEntityEvent] = []
 
@@ -184,20 +182,17 @@ def entity_events(builder: FactLinksBuilder, events: Sequence[MemoryEvent]) -> t
             add(EntityAliasAdded, entity_id=entity_id, alias=alias, step=step, compared=compared)
     for fact_id, links in facts.links.items():
         if links:
-            said = [one.model_copy(update={"entity_id": facts.bearers[fact_id, one.entity_id]}) for one in links]
+            said = [one.model_copy(update={"entity_id": facts.bearer(fact_id, one.entity_id)}) for one in links]
             add(FactLinked, fact_id=fact_id, links=tuple(said))
     for fact_id, relation in facts.each_relation():
         is_over = relation.ended_at is not None
-        subject_id, object_id = (
-            facts.bearers.get((fact_id, end), end) for end in (relation.subject_id, relation.object_id)
-        )
         add(
             RelationEnded if is_over else RelationStated,
             fact_id=fact_id,
-            subject_id=subject_id,
-            predicate=relation.predicate.name,
-            object_id=object_id,
-            inverse=relation.predicate.inverse,
+            subject_id=facts.bearer(fact_id, relation.subject_id),
+            predicate=relation.predicate,
+            object_id=facts.bearer(fact_id, relation.object_id),
+            inverse=relation.inverse,
             **({"ended_at": relation.ended_at} if is_over else {"strength": relation.strength}),
         )
     for merge, decision in _merges_to_propose(found, needed):
@@ -205,8 +200,9 @@ def entity_events(builder: FactLinksBuilder, events: Sequence[MemoryEvent]) -> t
     return tuple(made)
 
 
-def _entities_of(found: TurnEntities, facts: FactLinks) -> set[UUID]:
+def _entities_of(facts: FactLinks) -> set[UUID]:
     """The entities in these links and relations, the owners of their new ties, the owners of the owners' ties, ..."""
+    found = facts.found
     complete = {link.entity_id for links in facts.links.values() for link in links}
     complete |= {end for _, relation in facts.each_relation() for end in (relation.subject_id, relation.object_id)}
     aliases: dict[UUID, list[Alias]] = {entity_id: list(entity.aliases) for entity_id, (entity, _) in found.new.items()}

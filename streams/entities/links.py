@@ -16,16 +16,15 @@ from mnemolog.schemas.entities import (
     KnownEntity,
     NamedEntity,
     NamedRelation,
-    Predicate,
     ResolutionStep,
     Role,
 )
 from mnemolog.schemas.events import FactContradicted, FactCorrected, FactPending, FactReplaced, FactsMerged, MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact, NewFact
-from mnemolog.schemas.stored import LinkedFact
+from mnemolog.schemas.stored import LinkedFact, StoredRelation
 from mnemolog.streams.entities.known_names import aliases_in_text, bare_name, known_names_in
 from mnemolog.streams.entities.names import name_key, read_name, ties_told
-from mnemolog.streams.entities.relations import StatedRelation, apply_same_as, relations_of
+from mnemolog.streams.entities.relations import apply_same_as, relations_of
 from mnemolog.streams.entities.resolver import (
     NO_VECTORS,
     EntityRegistry,
@@ -42,12 +41,12 @@ from mnemolog.streams.entities.resolver import (
 from mnemolog.streams.text.differences import USER
 
 
-class _Statement(NamedTuple):
-    """What distinguishes the statements of a source; equal in a fact and in the events about it."""
+class Statement(NamedTuple):
+    """The entities and relations in all facts of a source that have the same words and subject."""
 
-    text: str
-    excerpt: str
     subject: str | None
+    links: tuple[EntityLink, ...]
+    relations: tuple[StoredRelation, ...]
 
 
 @dataclass(slots=True)
@@ -56,10 +55,8 @@ class TurnEntities:
 
     facts: tuple[ExtractedFact, ...]
     known: tuple[KnownEntity, ...]
-    vectors: NameVectors
     resolver: NameResolver
-    _links: dict[_Statement, tuple[EntityLink, ...]] = field(default_factory=dict)
-    _relations: dict[_Statement, tuple[StatedRelation, ...]] = field(default_factory=dict)
+    statements: dict[tuple[str, str, str | None], Statement] = field(default_factory=dict)
 
     @classmethod
     def of_facts(
@@ -76,17 +73,16 @@ class TurnEntities:
         """
         known = tuple(known)
         resolver = NameResolver(context, EntityRegistry(known, vectors), answers_by_name(answers))
-        found = cls(tuple(facts), known, vectors, resolver)
+        found = cls(tuple(facts), known, resolver)
         for fact in found.facts:
             for pair in same_as_pairs(fact):
                 apply_same_as(resolver, fact, pair)
         for fact in found.facts:
             resolver.unlinked += fact.unlinked
-            links, statement = tuple(links_of(fact, resolver)), _statement(fact)
-            relations = (*found._relations.get(statement, ()), *relations_of(fact, links, resolver))
-            # Facts of equal words are one statement, which names what each of them names.
-            found._relations[statement] = tuple({relation.key: relation for relation in relations}.values())
-            found._links[statement] = links_once((*found._links.get(statement, ()), *links))
+            links = tuple(links_of(fact, resolver))
+            said = Statement(fact.subject, links, relations_of(fact, links, resolver))
+            key = _statement_key(fact)
+            found.statements[key] = _joined([found.statements.get(key, said), said])
         return found
 
     @property
@@ -101,13 +97,13 @@ class TurnEntities:
     @property
     def links(self) -> Iterator[EntityLink]:
         """The links of all facts of the source, whether or not these become new facts."""
-        return (link for links in self._links.values() for link in links)
+        return (link for said in self.statements.values() for link in said.links)
 
     def answered(self, answers: Sequence[AnsweredName]) -> "TurnEntities":
         """The entities of the same facts, with a model's choices for doubtful names. A choice proposes no merge."""
         if not answers_by_name(answers):
             return self
-        found = TurnEntities.of_facts(self.facts, self.known, self.resolver.context, self.vectors, answers)
+        found = TurnEntities.of_facts(self.facts, self.known, self.resolver.context, self.registry.vectors, answers)
         found.resolver.proposed = {
             pair: merge
             for pair, merge in found.resolver.proposed.items()
@@ -116,18 +112,18 @@ class TurnEntities:
         return found
 
     def entities_in(self, fact: ExtractedFact) -> set[UUID]:
-        return {link.entity_id for link in self._links.get(_statement(fact), ())}
+        return {link.entity_id for link in self.statements[_statement_key(fact)].links}
 
     def subject_of(self, fact: ExtractedFact) -> UUID | None:
-        links = self._links.get(_statement(fact), ())
-        return next((link.entity_id for link in links if link.role == "subject"), None)
+        said = self.statements.get(_statement_key(fact))
+        return next((link.entity_id for link in said.links if link.role == "subject"), None) if said else None
 
     def links_of_event(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
         """The links of an event's new fact; only its subject where the fact repeats an older statement."""
-        words, fact = event.words, event.new_fact
-        if fact is None or words is None:
+        fact = event.new_fact
+        if fact is None:
             return ()
-        if links := self.links_of_statement(event):
+        if links := self.statement_of(event).links:
             return links[:MAX_LINKS]
         if self.resolver.context.is_user(fact.subject, subject_type(fact)):
             return (_user_link(self.resolver),)
@@ -140,25 +136,24 @@ class TurnEntities:
         links = self.links_of_event(event)
         return next((self.registry[link.entity_id] for link in links if link.role == "subject"), None)
 
-    def links_of_statement(self, event: MemoryEvent) -> tuple[EntityLink, ...]:
-        """The links of the statement of this source that an event is about, whether or not it made a new fact."""
-        return links_once(link for statement in self.statements_of(event) for link in self._links[statement])
+    def statement_of(self, event: MemoryEvent) -> Statement:
+        """The statement of this source that an event is about, whether or not it made a new fact; an empty one if none.
 
-    def relations_of_statement(self, event: MemoryEvent) -> tuple[StatedRelation, ...]:
-        stated = (relation for statement in self.statements_of(event) for relation in self._relations[statement])
-        return tuple({relation.key: relation for relation in stated}.values())
-
-    def statements_of(self, event: MemoryEvent) -> Sequence[_Statement]:
-        """The statements of the source with an event's words; only those with its subject, where there are any."""
-        words, fact = event.words, event.new_fact
-        if words is None:
-            return ()
-        same = [statement for statement in self._links if statement[:2] == (words.text, words.excerpt)]
-        return [statement for statement in same if fact is not None and statement.subject == fact.subject] or same
+        Of statements in its words it is the one with its subject, if there is one, else all of them.
+        """
+        words, subject = event.words, event.new_fact.subject if event.new_fact else None
+        same = [said for key, said in self.statements.items() if words and key[:2] == (words.text, words.excerpt)]
+        return _joined([said for said in same if event.new_fact and said.subject == subject] or same)
 
 
-def _statement(fact: ExtractedFact) -> _Statement:
-    return _Statement(fact.text, fact.excerpt, fact.subject)
+def _statement_key(fact: ExtractedFact) -> tuple[str, str, str | None]:
+    return fact.text, fact.excerpt, fact.subject
+
+
+def _joined(statements: Sequence[Statement]) -> Statement:
+    relations = {one.key: one for said in statements for one in said.relations}
+    links = links_once(link for said in statements for link in said.links)
+    return Statement(statements[0].subject if statements else None, links, tuple(relations.values()))
 
 
 def links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLink]:
@@ -274,39 +269,24 @@ MAX_FACT_RELATIONS: Final = 2 * MAX_RELATIONS
 """How many relations a fact may have from its own statement and its sources."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class FactLinks:
-    """The links and relations of facts, by the ids of the facts; a relation that is over has its end time.
+    """The links and relations that the events of a source add to facts, by the ids of the facts.
 
-    Per fact and entity into which others were merged, `bearers` has the one of these that the fact names.
-    """
-
-    links: Mapping[UUID, tuple[EntityLink, ...]]
-    relations: Mapping[UUID, tuple[StatedRelation, ...]]
-    bearers: Mapping[tuple[UUID, UUID], UUID]
-
-    def each_relation(self) -> Iterator[tuple[UUID, StatedRelation]]:
-        return ((fact_id, relation) for fact_id, stated in self.relations.items() for relation in stated)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactLinksBuilder:
-    """Builds the links of the facts in events. With `reads_texts`, known names are searched in new texts.
-
-    `sources` are the known facts that new facts are made of, and the repeated ones.
+    `sources` are the known facts that new facts are made of, and the repeated ones. With `reads_texts`, known names are
+    searched in new texts.
     """
 
     found: TurnEntities
     sources: Mapping[UUID, LinkedFact] = field(default_factory=dict)
     reads_texts: bool = False
     is_edit: bool = False
+    links: dict[UUID, tuple[EntityLink, ...]] = field(default_factory=dict)
+    relations: dict[UUID, tuple[StoredRelation, ...]] = field(default_factory=dict)
+    _bearers: dict[tuple[UUID, UUID], UUID] = field(default_factory=dict)
 
-    def build(self, events: Iterable[MemoryEvent]) -> FactLinks:
-        """The links and relations that these events add to facts; new entities are registered in the resolver."""
-        all_links: dict[UUID, tuple[EntityLink, ...]] = {}
-        all_relations: dict[UUID, tuple[StatedRelation, ...]] = {}
-        bearers: dict[tuple[UUID, UUID], UUID] = {}
-        types = self.found.resolver.types
+    def read(self, events: Iterable[MemoryEvent]) -> None:
+        """Add what events say; new entities are registered in the resolver."""
         for event in events:
             if (fact_id := event.told_id) is None:
                 continue
@@ -315,31 +295,38 @@ class FactLinksBuilder:
                 links, relations = self._of_new_fact(event, event.new_fact, sources)
             else:
                 links, relations = self._of_repetition(event, fact_id)
-            all_links[fact_id] = tuple(
+            types = self.found.resolver.types
+            self.links[fact_id] = tuple(
                 link.model_copy(update={"type": types[link.entity_id]}) if link.entity_id in types else link
-                for link in links_once((*all_links.get(fact_id, ()), *links))[:MAX_LINKS]
+                for link in links_once((*self.links.get(fact_id, ()), *links))[:MAX_LINKS]
             )
-            for link in all_links[fact_id]:  # whatever the entity of the name was merged into
+            for link in self.links[fact_id]:  # whatever the entity of the name was merged into
                 called = self.found.registry.bearer(link.entity_id, link.name)
                 named = (source.bearers.get(link.entity_id) for source in sources)
-                bearers[fact_id, link.entity_id] = called or next(filter(None, named), link.entity_id)
-            stated = {one.key: one for one in (*relations, *all_relations.get(fact_id, ()))}
-            all_relations[fact_id] = tuple(stated.values())[:MAX_FACT_RELATIONS]
-        return FactLinks(links=all_links, relations=all_relations, bearers=bearers)
+                self._bearers[fact_id, link.entity_id] = called or next(filter(None, named), link.entity_id)
+            stated = {one.key: one for one in (*relations, *self.relations.get(fact_id, ()))}
+            self.relations[fact_id] = tuple(stated.values())[:MAX_FACT_RELATIONS]
+
+    def each_relation(self) -> Iterator[tuple[UUID, StoredRelation]]:
+        return ((fact_id, relation) for fact_id, stated in self.relations.items() for relation in stated)
+
+    def bearer(self, fact_id: UUID, entity_id: UUID) -> UUID:
+        """Whom a fact names of those that were merged into an entity."""
+        return self._bearers.get((fact_id, entity_id), entity_id)
 
     def _of_new_fact(
         self, event: MemoryEvent, fact: NewFact, sources: Sequence[LinkedFact]
-    ) -> tuple[Sequence[EntityLink], Sequence[StatedRelation]]:
+    ) -> tuple[Sequence[EntityLink], Sequence[StoredRelation]]:
         """The names of the statement, then the entities of the sources that the new text names.
 
         A merged text that names none of them is about all of them. The user as the subject of a source is left out: the
         new fact has its own subject.
         """
-        subject = None if self.found.statements_of(event) else subject_of_sources(fact, sources)
-        if subject is None:
-            links = list(self.found.links_of_event(event))
-        else:  # an edited text, which nobody has read, has the subject of its source
+        links = list(self.found.statement_of(event).links[:MAX_LINKS])
+        if not links and (subject := subject_of_sources(fact, sources)):
+            # an edited text, which nobody has read, has the subject of its source
             links = [_carried(subject, "subject", aliases_in_text(subject, fact.text))]
+        links = links or list(self.found.links_of_event(event))
         has_subject = any(link.role == "subject" for link in links)
         of_sources = [
             (entity, "mention" if has_subject and role == "subject" else role, aliases_in_text(entity, fact.text))
@@ -369,13 +356,13 @@ class FactLinksBuilder:
 
     def _of_repetition(
         self, event: MemoryEvent, fact_id: UUID
-    ) -> tuple[Sequence[EntityLink], Sequence[StatedRelation]]:
+    ) -> tuple[Sequence[EntityLink], Sequence[StoredRelation]]:
         """What a repetition adds to the known fact; nothing where it has another subject.
 
         A name that may mean an entity of the known fact, but is of a new one, adds nothing.
         """
         known = self.sources.get(fact_id)
-        said = [link for link in self.found.links_of_statement(event) if link.step != "user"]
+        said = [link for link in self.found.statement_of(event).links if link.step != "user"]
         if known is None:
             return (), ()
         subject = next((entity_id for entity_id, role in known.links if role == "subject"), None)
@@ -385,10 +372,10 @@ class FactLinksBuilder:
         doubtful = {
             link.entity_id for link in said if link.step == "new" and not roles.keys().isdisjoint(link.compared)
         }
-        stated = {(one.subject_id, one.predicate, one.object_id) for one in known.relations}
+        stated = {one.key for one in known.relations}
         relations = [
             _dated(one, known.true_from)
-            for one in self.found.relations_of_statement(event)
+            for one in self.found.statement_of(event).relations
             if one.key not in stated and not doubtful & {one.subject_id, one.object_id}
         ]
         changed = {entity_id for one in relations for entity_id in (one.subject_id, one.object_id)}
@@ -398,13 +385,13 @@ class FactLinksBuilder:
 
     def _relations(
         self, event: MemoryEvent, fact: NewFact, sources: Sequence[LinkedFact], links: Sequence[EntityLink]
-    ) -> Iterator[StatedRelation]:
+    ) -> Iterator[StoredRelation]:
         """The relations of the statement, then those of the sources between entities that the new fact names.
 
         A new text that denies the old one takes over only relations that are over; one that leaves out the word for a
         tie, or has another one in its place, no such tie.
         """
-        yield from self.found.relations_of_statement(event)
+        yield from self.found.statement_of(event).relations
         linked = {link.entity_id for link in links}
         is_edit = self.is_edit or isinstance(event, FactCorrected)
         for source in sources:
@@ -414,14 +401,7 @@ class FactLinksBuilder:
                     continue
                 ends = (relation.subject_id, relation.object_id)
                 if all(one in linked or source.entities[one].keys("user") for one in ends):
-                    yield StatedRelation(
-                        subject_id=relation.subject_id,
-                        predicate=Predicate(name=relation.predicate, inverse=relation.inverse),
-                        object_id=relation.object_id,
-                        strength=relation.strength or "strong",
-                        is_over=relation.ended_at is not None,
-                        ended_at=relation.ended_at,
-                    )
+                    yield relation
 
 
 def _carried(entity: KnownEntity, role: Role, aliases: Sequence[Alias]) -> EntityLink:
@@ -435,5 +415,5 @@ def _carried(entity: KnownEntity, role: Role, aliases: Sequence[Alias]) -> Entit
     return EntityLink(entity_id=entity.entity_id, role=role, name=name, step=step)
 
 
-def _dated(relation: StatedRelation, ended_at: datetime) -> StatedRelation:
-    return replace(relation, ended_at=relation.ended_at or ended_at) if relation.is_over else relation
+def _dated(relation: StoredRelation, ended_at: datetime) -> StoredRelation:
+    return replace(relation, ended_at=relation.ended_at or ended_at) if relation.strength is None else relation

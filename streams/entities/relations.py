@@ -1,19 +1,17 @@
 """Relations between entities that a fact states, and statements that two names are of one entity."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from mnemolog.schemas.entities import (
     EntityLink,
-    Predicate,
     Strength,
     UnlinkedName,
     is_same_as,
     read_predicate,
 )
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.stored import StoredRelation
 from mnemolog.streams.entities.names import SpokenName, name_key, read_name
 from mnemolog.streams.entities.resolver import (
     AskedName,
@@ -25,27 +23,11 @@ from mnemolog.streams.entities.resolver import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedRelation:
-    """A relation that a fact states, or says to be over; `ended_at` None stands for the time of the fact."""
-
-    subject_id: UUID
-    predicate: Predicate
-    object_id: UUID
-    strength: Strength
-    is_over: bool = False
-    ended_at: datetime | None = None
-
-    @property
-    def key(self) -> tuple[UUID, str, UUID]:
-        return self.subject_id, self.predicate.name, self.object_id
-
-
 def relations_of(
     fact: ExtractedFact, links: Sequence[EntityLink], resolver: NameResolver
-) -> tuple[StatedRelation, ...]:
+) -> tuple[StoredRelation, ...]:
     """The relations between the linked entities of a fact, each once: stated ones before ties in its names."""
-    found: dict[tuple[UUID, str, UUID], StatedRelation] = {}
+    found: dict[tuple[UUID, str, UUID], StoredRelation] = {}
     for relation in (*_stated_relations(fact, links, resolver), *_tie_relations(fact, links, resolver)):
         found.setdefault(relation.key, relation)
     return tuple(found.values())
@@ -53,7 +35,7 @@ def relations_of(
 
 def _stated_relations(
     fact: ExtractedFact, links: Sequence[EntityLink], resolver: NameResolver
-) -> Iterator[StatedRelation]:
+) -> Iterator[StoredRelation]:
     """A retraction ends what it states, and not what it mentions in passing: "my brother Tom left Acme"."""
     linked: dict[str, UUID] = {}
     for link in links:
@@ -70,17 +52,16 @@ def _stated_relations(
         subject_id, object_id = id_of(said.subject), id_of(said.object)
         if subject_id is None or object_id is None or subject_id == object_id:
             continue
-        is_over = fact.action_hint == "retract" and said.strength != "medium"
-        relation = _relation(fact, said.predicate, subject_id, object_id, said.strength, is_over=is_over)
-        if relation is not None:
+        strength = None if fact.action_hint == "retract" and said.strength != "medium" else said.strength
+        for relation in _relation(fact, said.predicate, subject_id, object_id, strength):
             yield relation
-            if relation.strength == "strong" and not is_over:
+            if relation.strength == "strong":
                 resolver.add_tie(said.predicate, said.subject, subject_id, object_id)
 
 
 def _tie_relations(
     fact: ExtractedFact, links: Sequence[EntityLink], resolver: NameResolver
-) -> Iterator[StatedRelation]:
+) -> Iterator[StoredRelation]:
     """What names say in passing: "my brother Tom" is a brother.
 
     A retraction says it only of its subject, where it ends something else: "my colleague Ana no longer works at Acme".
@@ -95,30 +76,25 @@ def _tie_relations(
             link.role == "subject" and ended is not None and told is not None and ended.predicate != told.predicate
         )
         if is_told and owner_id != link.entity_id:
-            relation = _relation(fact, name.tie, owner_id, link.entity_id, "medium")
-            if relation is not None:
-                yield relation
+            yield from _relation(fact, name.tie, owner_id, link.entity_id, "medium")
 
 
 def _relation(
-    fact: ExtractedFact, word: str, subject_id: UUID, object_id: UUID, strength: Strength, *, is_over: bool = False
-) -> StatedRelation | None:
-    """The relation by the predicate of a word, with the ends swapped for a word of the inverse ("son").
+    fact: ExtractedFact, word: str, subject_id: UUID, object_id: UUID, strength: Strength | None
+) -> Iterator[StoredRelation]:
+    """The relation by the predicate of a word, if it has one, with the ends swapped for a word of the inverse ("son").
 
     An uncertain fact only suggests what it says.
     """
-    read = read_predicate(word)
-    if read is None:
-        return None
-    if read.is_reversed:
-        subject_id, object_id = object_id, subject_id
-    return StatedRelation(
-        subject_id=subject_id,
-        predicate=read.predicate,
-        object_id=object_id,
-        strength="weak" if fact.certainty in ("weak", "speculation") else strength,
-        is_over=is_over,
-    )
+    if (read := read_predicate(word)) is not None:
+        one, other = (object_id, subject_id) if read.is_reversed else (subject_id, object_id)
+        yield StoredRelation(
+            subject_id=one,
+            predicate=read.predicate.name,
+            object_id=other,
+            inverse=read.predicate.inverse,
+            strength="weak" if strength and fact.certainty in ("weak", "speculation") else strength,
+        )
 
 
 def name_forms(name: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from mnemolog.schemas.entities import (
 from mnemolog.schemas.entity_events import AnyEntityEvent, EntityAliasAdded, EntityRegistered, FactLinked
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.linker import entity_events
-from mnemolog.streams.entities.links import FactLinksBuilder, TurnEntities
+from mnemolog.streams.entities.links import FactLinks, TurnEntities
 from mnemolog.streams.entities.questions import DoubtfulName, doubtful_names, without_decided
 from mnemolog.streams.entities.resolver import NO_VECTORS, NameContext, NameVectors, lookup_keys, named_entities
 from tests.support.builders.commits import added, commit
@@ -62,7 +62,7 @@ class EntityTalk:
         self.asked = without_decided(doubtful_names(found), self.told_apart)
         found = found.answered([self.answer(name) for name in self.asked])
         committed = commit(source_id, *(added(fact.text, excerpt=fact.excerpt, subject=fact.subject) for fact in facts))
-        events = entity_events(FactLinksBuilder(found=found), committed.events)
+        events = entity_events(FactLinks(found), committed.events)
         self._apply(events)
         links = {event.fact_id: event.links for event in events if isinstance(event, FactLinked)}
         return [links.get(event.new_fact.fact_id, ()) for event in committed.events if event.new_fact]

@@ -11,7 +11,7 @@ from mnemolog.schemas.entities import MAX_LINKS, Alias, KnownEntity, Role
 from mnemolog.schemas.events import MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.stored import LinkedFact, StoredRelation
-from mnemolog.streams.entities.links import FactLinks, FactLinksBuilder, TurnEntities, said_again
+from mnemolog.streams.entities.links import FactLinks, TurnEntities, said_again
 from mnemolog.streams.entities.resolver import NameContext
 from tests.support.builders.commits import (
     START_TIME,
@@ -72,8 +72,9 @@ def carried(
 ) -> tuple[TurnEntities, FactLinks]:
     found = TurnEntities.of_facts(facts, known, CONTEXT)
     known_facts = {one.fact_id: one for one in sources}
-    builder = FactLinksBuilder(found=found, sources=known_facts, reads_texts=reads_texts)
-    return found, builder.build([event])
+    names = FactLinks(found, known_facts, reads_texts=reads_texts)
+    names.read([event])
+    return found, names
 
 
 def roles(found: TurnEntities, names: FactLinks) -> dict[str, str]:
@@ -92,8 +93,9 @@ def promoted(
     """The entities of a fact of another scope that is said again where others are `known`."""
     fact, in_run = said_again(fact_naming(text=text, subject=subject), original)
     found = TurnEntities.of_facts([fact], known, replace(CONTEXT, in_run=in_run))
-    builder = FactLinksBuilder(found=found)
-    return found, builder.build([event_of(added(text, subject=fact.subject))])
+    names = FactLinks(found)
+    names.read([event_of(added(text, subject=fact.subject))])
+    return found, names
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mnemolog.schemas.entities import (
 from mnemolog.schemas.entity_events import RelationEnded, RelationStated
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.linker import entity_events
-from mnemolog.streams.entities.links import FactLinksBuilder, TurnEntities
+from mnemolog.streams.entities.links import FactLinks, TurnEntities
 from mnemolog.streams.entities.resolver import NameContext
 from tests.support.builders.commits import added, commit
 from tests.support.builders.entities import fact_naming, known_entity, relation, spoken_alias
@@ -171,7 +171,7 @@ def relations_of(fact: ExtractedFact, speaker: str) -> list[tuple[str, str, str,
     context = NameContext(owner="default/alice", source_id="t1", speaker=speaker, user_names=("Alice",))
     found = TurnEntities.of_facts([fact], (), context)
     event = added(fact.text, excerpt=fact.excerpt, subject=fact.subject)
-    made = entity_events(FactLinksBuilder(found=found), commit("t1", event).events)
+    made = entity_events(FactLinks(found), commit("t1", event).events)
     relations = [one for one in made if isinstance(one, RelationStated | RelationEnded)]
     return [
         (

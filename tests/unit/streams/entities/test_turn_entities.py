@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, MAX_UNLINKED, SAME_AS, Alias, KnownEntity, NamedEntity
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.linker import entity_events, unlinked_names
-from mnemolog.streams.entities.links import FactLinksBuilder, TurnEntities
+from mnemolog.streams.entities.links import FactLinks, TurnEntities
 from mnemolog.streams.entities.resolver import MAX_NEW_ENTITIES, NameContext
 from tests.support.builders.commits import added, commit
 from tests.support.builders.entities import fact_naming, known_entity, relation, spoken_alias, tie_alias
@@ -138,7 +138,7 @@ def test_the_ties_of_a_speaker_whose_name_is_too_long_have_no_owner() -> None:
 
 def test_entities_of_dropped_facts_alone_are_not_registered() -> None:
     found = TurnEntities.of_facts([fact_naming(text=f"{name}.", subject=name) for name in ("Ana", "Tom")], (), CONTEXT)
-    events = entity_events(FactLinksBuilder(found=found), commit("t1", added("Tom.", subject="Tom")).events)
+    events = entity_events(FactLinks(found), commit("t1", added("Tom.", subject="Tom")).events)
     assert [(event.event, getattr(event, "name", None), event.ordinal) for event in events] == [
         ("entity_registered", "Tom", 1),
         ("fact_linked", None, 2),
@@ -149,9 +149,7 @@ def test_the_same_source_gives_the_same_events() -> None:
     context = replace(CONTEXT, speaker="Alice", user_names=("Alice",))
     kept = commit("t1", added("It.")).events
     facts = [fact_naming("my brother Tom")]
-    first, again = (
-        entity_events(FactLinksBuilder(found=TurnEntities.of_facts(facts, (), context)), kept) for _ in range(2)
-    )
+    first, again = (entity_events(FactLinks(TurnEntities.of_facts(facts, (), context)), kept) for _ in range(2))
     assert first == again
     assert len(first) == 4
 
