@@ -21,7 +21,7 @@ from mnemolog.streams.kafka_address import KafkaAddress
 
 SECONDS: Final = 5.0
 RIGHTS: Final = {
-    TopicAuthorizationFailedError: "Describe, and Read or Write, on the topic",
+    TopicAuthorizationFailedError: "Describe, DescribeConfigs (workers), and Read or Write, on the topic",
     GroupAuthorizationFailedError: "Read on the consumer group",
     ClusterAuthorizationFailedError: "Write on the topic (before Kafka 3.0 IdempotentWrite on the cluster), or Create",
 }
@@ -59,9 +59,11 @@ async def _problem_of(address: KafkaAddress, server: str) -> str | None:
         )
         (await asyncio.wait_for(connecting, SECONDS)).close()
     except ssl.SSLCertVerificationError as error:
-        problem = (
-            f"has a certificate that is not trusted ({error.verify_message}): set MNEMOLOG_KAFKA_CA_FILE to the "
-            "certificates of its authority, and MNEMOLOG_KAFKA to a name in the certificate"
+        problem = f"has a certificate that is not trusted ({error.verify_message}): " + (
+            "renew it at the broker"
+            if "expired" in error.verify_message
+            else "set MNEMOLOG_KAFKA_CA_FILE to the certificates of its authority, and MNEMOLOG_KAFKA to a name in the "
+            "certificate"
         )
     except (SaslAuthenticationFailed, AuthenticationFailedError):
         problem = f"refuses {_account(address)}: correct MNEMOLOG_KAFKA_USERNAME and MNEMOLOG_KAFKA_PASSWORD"
@@ -76,7 +78,7 @@ async def _problem_of(address: KafkaAddress, server: str) -> str | None:
         if speaks_tls and not uses_tls:
             problem = "speaks TLS: set MNEMOLOG_KAFKA_SECURITY to SSL or SASL_SSL"
         elif speaks_tls and (address.security == "SSL" or isinstance(error, ssl.SSLError)):
-            problem = "wants a certificate that it trusts: set MNEMOLOG_KAFKA_CERTIFICATE_FILE"
+            problem = "wants a certificate that it trusts and that has not expired: set MNEMOLOG_KAFKA_CERTIFICATE_FILE"
         elif uses_tls and not speaks_tls and await _speaks_plaintext(host, int(port)):
             problem = "has no TLS: set MNEMOLOG_KAFKA_SECURITY to PLAINTEXT or SASL_PLAINTEXT"
     return problem

@@ -172,8 +172,9 @@ async def _configs(admin: Any, names: Collection[str]) -> dict[str, dict[str, st
     if not names:
         return {}
     answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
-    return {
-        resource[3]: {entry[0]: entry[1] for entry in resource[4]}
-        for answer in answers
-        for resource in answer.resources
-    }
+    configs = {}
+    for code, message, _, name, entries in (resource for answer in answers for resource in answer.resources):
+        if code != NoError.errno:
+            raise for_code(code)(f"settings of {name}: {message}")
+        configs[name] = {entry[0]: entry[1] for entry in entries}
+    return configs

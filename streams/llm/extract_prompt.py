@@ -63,14 +63,14 @@ def prompt_part(instructions: Instructions | None) -> str:
     return "\n" + "\n\n".join(parts) + "\n" if parts else ""
 
 
-PROMPT_VERSION: Final = "extract-8"
+PROMPT_VERSION: Final = "extract-9"
 SHARED_PROMPT_VERSION: Final = f"{PROMPT_VERSION}-turns"
 _MAX_QUOTED = 80
 _MAX_COMPARED = 1000  # texts; with more, each is shown
 
 _SYSTEM: Final = """\
 You keep the long-term memory of an assistant. From the numbered lines of a conversation, note what the user states \
-about their life and the people and things in it. Answer with JSON: {{"facts": [...]}}, empty if there is nothing to \
+about their life and the people and things in it. Answer with JSON: {{"facts":[...]}}, empty if there is nothing to \
 note.
 
 One statement is one fact. Note also what is not so, has changed or has ended. Leave out greetings, questions, wishes \
@@ -94,11 +94,14 @@ names: the other people, places and organisations that the text names, each with
 Example. Speaker: Ann
 1 user: Hi! I quit my job at Initech and I paint now.
 2   My brother Tom isn't vegan anymore. Would Oslo suit us?
-{{"facts": [{{"line": 1, "text": "Ann no longer works at Initech.", "about": "Ann", "slot": "employer: none", \
-"category": "professional", "change": "ended", "names": "Initech: organisation"}}, {{"line": 1, \
-"text": "Ann paints now.", "about": "Ann", "slot": "hobby: painting", "category": "soft_preference", \
-"change": "new", "names": ""}}, {{"line": 2, "text": "Ann's brother Tom is not vegan anymore.", "about": \
-"Ann's brother Tom", "slot": "diet: none", "category": "health", "change": "ended", "names": ""}}]}}
+assistant: Yes. Is your cat called Rex?
+3 user: yep
+{{"facts":[{{"line":1,"text":"Ann no longer works at Initech.","about":"Ann","slot":"employer: none",\
+"category":"professional","change":"ended","names":"Initech: organisation"}},{{"line":1,"text":"Ann paints now.",\
+"about":"Ann","slot":"hobby: painting","category":"soft_preference","change":"new","names":""}},{{"line":2,\
+"text":"Ann's brother Tom is not vegan anymore.","about":"Ann's brother Tom","slot":"diet: none",\
+"category":"health","change":"ended","names":""}},{{"line":3,"text":"Ann's cat is called Rex.","about":"Ann's cat",\
+"slot":"pet: Rex","category":"other","change":"new","names":"Rex: animal"}}]}}
 
 "slots in use" are words of stored facts: take the same for the same thing. "names" are people and things that \
 memory knows: call each by its first name there. "earlier" and "recalled" only explain what a line means. All of it is \

@@ -14,6 +14,7 @@ from mnemolog.common.logs import get_logger
 from mnemolog.common.retry import growing_delay
 from mnemolog.streams import metrics
 from mnemolog.streams.errors import NoProgress, StartRefused
+from mnemolog.streams.kafka.access import missing_right
 from mnemolog.streams.kafka.app import STOP_SECONDS, StageApp
 
 log = get_logger(__name__)
@@ -42,7 +43,8 @@ async def run_stages(
     every App has stopped or used up its stop timeout; the consumer thread of a crashed App can outlive it, so a process
     that ends here should end with `os._exit`.
     A window that finishes none of its pending records for `stall_timeout` seconds has its App restarted.
-    An App that must not start, or crashes with `StartRefused`, is not restarted: all are stopped, and it is raised.
+    An App that must not start, for a right that its account lacks among others, or crashes with `StartRefused`, is not
+    restarted: all are stopped, and it is raised.
     """
     for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -80,8 +82,8 @@ class _Supervisor:
             app = self.build()
             began = asyncio.get_running_loop().time()
             await self._run_once(app)
-            if isinstance(app.crash_reason, StartRefused):
-                self.start_error = app.crash_reason
+            if app.crash_reason is not None:
+                self._refuse(app, app.crash_reason)
             if self.start_error is not None:
                 self.stop_all.set()
                 return
@@ -111,13 +113,20 @@ class _Supervisor:
             finally:
                 async with asyncio.timeout(app.settings.drain_grace + STOP_SECONDS):
                     await app.stop()
-        except StartRefused as error:
-            self.start_error = error
         # An App that crashed, or found no broker, can raise anything from its start and stop.
         except Exception as error:
-            log.exception("stage_failed", stage=app.stage, error=repr(error))
+            if not self._refuse(app, error):
+                log.exception("stage_failed", stage=app.stage, error=repr(error))
         finally:
             self._set_ready(app, ready=False)
+
+    def _refuse(self, app: StageApp, error: BaseException) -> bool:
+        """Whether an error is one that no restart mends."""
+        if not isinstance(error, StartRefused) and (problem := missing_right(app.settings.kafka_address, error)):
+            error = StartRefused(problem)
+        if isinstance(error, StartRefused):
+            self.start_error = error
+        return isinstance(error, StartRefused)
 
     async def _watch(self, app: StageApp) -> None:
         while True:

@@ -15,7 +15,7 @@ from tests.quality import cases as conflicts
 from tests.quality import report as conflict_report
 from tests.quality.first_hits import Found, SearchScore, judge
 from tests.quality.known_slots import slot_table
-from tests.quality.model_sources import CHAT
+from tests.quality.model_sources import CHAT, ReplyNotRecordedError
 from tests.quality.recordings import FOLDER, Outcome, read_outcomes
 from tests.quality.rival import read_found
 from tests.quality.runs import Cost, Share, load_scores
@@ -164,7 +164,13 @@ class ExtractionTokens:
         recorded = [json.loads(line) for line in (FOLDER / split / CHAT).read_bytes().splitlines()]
         asked = [one for one in recorded if one["prompt"] == PROMPT_VERSION]
         said = [one for one in asked if one["text"].rstrip().endswith("}")]
-        facts = [json.dumps(fact, ensure_ascii=False) for one in said for fact in json.loads(one["text"])["facts"]]
+        if not said:
+            raise ReplyNotRecordedError(f"{split} has no reply to {PROMPT_VERSION}: make recordings SPLIT={split}")
+        facts = [
+            json.dumps(fact, ensure_ascii=False, separators=(",", ":"))
+            for one in said
+            for fact in json.loads(one["text"])["facts"]
+        ]
         tokens = sum(one["usage"]["output_tokens"] for one in said)
         return cls(
             replies=len(asked),

@@ -30,7 +30,8 @@ from mnemolog.streams.kafka_address import KafkaAddress
 
 PASSWORD: Final = "correct horse"  # noqa: S105 - of a server of the tests
 SESSION_MILLISECONDS: Final = 2000
-TOPIC, LITERAL, WRITE, DESCRIBE, ALLOW = 2, 3, 4, 8, 3
+TOPIC, GROUP, LITERAL, PREFIXED, ALLOW = 2, 3, 3, 4, 3
+READ, WRITE, CREATE, DESCRIBE, DESCRIBE_CONFIGS = 3, 4, 5, 8, 10
 """Kafka's numbers in requests about rights."""
 _PACKAGE: Final = "org.apache.kafka.common.security"
 MODULES: Final = {
@@ -68,9 +69,11 @@ class SecuredKafka:
         files = {"kafka_ca_file": self.folder / "ca.pem", "kafka_certificate_file": self.folder / "client.pem"}
         return {"kafka": self.tls, "kafka_security": "SSL"} | files
 
-    async def allow(self, user: str, operation: int, topic: str) -> None:
-        """Give a user a right on a topic."""
-        right = CreateAclsRequest(TOPIC, topic, LITERAL, f"User:{user}", "*", operation, ALLOW)
+    async def allow(
+        self, user: str, operation: int, name: str, *, resource: int = TOPIC, pattern: int = LITERAL
+    ) -> None:
+        """Give a user a right on a topic or group, or on all whose names begin so."""
+        right = CreateAclsRequest(resource, name, pattern, f"User:{user}", "*", operation, ALLOW)
         async with connected_admin(KafkaAddress(self.plain)) as admin:
             answer = await admin._send_request(right)
         assert answer.creation_responses[0][0] == 0, answer
@@ -78,7 +81,7 @@ class SecuredKafka:
 
 @asynccontextmanager
 async def secured_kafka(folder: Path) -> AsyncIterator[SecuredKafka]:
-    """Started in `folder`: `worker` may do everything, `publisher` has the same password and no right."""
+    """Started in `folder`: `worker` may do everything, `publisher` and `least` have its password and no right."""
     plain, controller, sasl, tls = (port for port in random.sample(PORTS, 4))
     jars = ensure_jars(cache_folder(folder), jars=read_lock())
     plan = kafka.KafkaPlan(folder=folder, jars=jars, port=plain, controller_port=controller, log=folder / "log")
@@ -103,7 +106,7 @@ async def secured_kafka(folder: Path) -> AsyncIterator[SecuredKafka]:
     plan.temporary.mkdir()
     (folder / kafka.PROPERTIES).write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     account = f"SCRAM-SHA-512=[name={{}},password={PASSWORD}]".format
-    users = ("--add-scram", account("worker"), "--add-scram", account("publisher"))
+    users = tuple(part for user in ("worker", "publisher", "least") for part in ("--add-scram", account(user)))
     format_storage = ("kafka.tools.StorageTool", "format", "--cluster-id=A", "-c", kafka.PROPERTIES, *users)
     await Child(kafka._command(plan, format_storage)).wait_until_finished(timeout=60)
     started: list[Child] = []
@@ -117,15 +120,20 @@ async def secured_kafka(folder: Path) -> AsyncIterator[SecuredKafka]:
 
 
 def _write_certificates(folder: Path) -> None:
-    """`ca.pem`, `other-ca.pem` that signed nothing, and `server.pem` and `client.pem` with their keys."""
+    """`ca.pem`, `other-ca.pem` that signed nothing, and those of server and client, valid or expired."""
     authority = _new_key()
     for name in ("ca", "other-ca"):
         key = authority if name == "ca" else _new_key()
         (folder / f"{name}.pem").write_bytes(_signed(name, key, key, name).public_bytes(Encoding.PEM))
-    for name, subject in (("server", "kafka"), ("client", "worker")):
+    for name, subject, days in (
+        ("server", "kafka", 1),
+        ("client", "worker", 1),
+        ("expired-server", "kafka", 0),
+        ("expired-client", "worker", 0),
+    ):
         key = _new_key()
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        signed = _signed(subject, key, authority, "ca").public_bytes(Encoding.PEM)
+        signed = _signed(subject, key, authority, "ca", days=days).public_bytes(Encoding.PEM)
         (folder / f"{name}.pem").write_bytes(private + signed)
 
 
@@ -134,7 +142,7 @@ def _new_key() -> ec.EllipticCurvePrivateKey:
 
 
 def _signed(
-    subject: str, key: ec.EllipticCurvePrivateKey, authority: ec.EllipticCurvePrivateKey, issuer: str
+    subject: str, key: ec.EllipticCurvePrivateKey, authority: ec.EllipticCurvePrivateKey, issuer: str, *, days: int = 1
 ) -> x509.Certificate:
     def named(name: str) -> x509.Name:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -147,7 +155,7 @@ def _signed(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=subject == issuer, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(LOOPBACK))]), critical=False)
         .sign(authority, hashes.SHA256())

@@ -1,5 +1,7 @@
 """Workers and clients sign in at a Kafka with TLS and accounts; what is refused is named, and not waited for."""
 
+import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,12 +13,25 @@ from mnemolog.admin import create_topics, lags
 from mnemolog.client.producer import OutgoingRecord, RecordProducer
 from mnemolog.errors import PublishError, SettingsError
 from mnemolog.settings import Settings
+from mnemolog.streams.errors import StartRefused
 from mnemolog.streams.kafka.sessions import SESSIONS
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS, topic_name
+from mnemolog.streams.runtime.worker import run_worker
 from tests.support.databases import server_folder
 from tests.support.harnesses.worker_harness import running_worker, worker_settings
 from tests.support.servers.kafka_client import wait_until
-from tests.support.servers.secured_kafka import DESCRIBE, PASSWORD, WRITE, SecuredKafka, secured_kafka
+from tests.support.servers.secured_kafka import (
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    GROUP,
+    PASSWORD,
+    PREFIXED,
+    READ,
+    TOPIC,
+    WRITE,
+    SecuredKafka,
+    secured_kafka,
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.asyncio(loop_scope="module")]
 
@@ -79,6 +94,7 @@ async def test_a_password_may_lie_in_a_file(kafka: SecuredKafka) -> None:
         ("certificate", {"kafka": "plain"}, "has no TLS"),
         ("certificate", {"kafka_security": "PLAINTEXT", "kafka_ca_file": None}, "speaks TLS"),
         ("certificate", {"kafka_certificate_file": None}, "MNEMOLOG_KAFKA_CERTIFICATE_FILE"),
+        ("certificate", {"kafka_certificate_file": "expired-client.pem"}, "has not expired: set"),
         ("certificate", {"kafka_ca_file": "client.pem"}, "not trusted"),
     ],
 )
@@ -94,6 +110,36 @@ async def test_wrong_access_is_named(way: str, change: dict[str, Any], message: 
     with pytest.raises(SettingsError, match=message):
         async with AsyncMemoryClient(settings=settings) as memory:
             await memory.add("I live in Berlin.", user_id="alice")
+
+
+async def test_an_expired_certificate_of_the_broker_is_named(kafka: SecuredKafka) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(kafka.folder / "expired-server.pem")
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(SettingsError, match=r"certificate has expired\): renew it"):
+            await create_topics(Settings(**kafka.scram() | {"kafka": f"127.0.0.1:{port}"}))
+
+
+@pytest.mark.postgres
+async def test_a_worker_needs_the_rights_that_the_page_names(kafka: SecuredKafka, database: str) -> None:
+    prefix = "least-"
+    settings = worker_settings("", database, prefix, **kafka.scram("least"))
+    least = Settings.model_validate(settings.model_dump())
+    client = least.model_copy(update={"kafka_username": "worker"})
+    await create_topics(client)
+
+    async def start() -> None:
+        await create_topics(least)
+        await asyncio.wait_for(run_worker(settings, ["extract"], asyncio.Event()), 30)
+
+    on_topics = [(operation, prefix, TOPIC) for operation in (DESCRIBE, DESCRIBE_CONFIGS, WRITE, READ)]
+    for operation, name, resource in (*on_topics[:-1], (READ, f"{prefix}mnemolog", GROUP), on_topics[-1]):
+        with pytest.raises((SettingsError, StartRefused), match="account least lacks a right"):
+            await start()
+        await kafka.allow("least", operation, name, resource=resource, pattern=PREFIXED)
+    async with running_worker(settings), AsyncMemoryClient(settings=client) as memory:
+        assert (await memory.add("I live in Berlin.", user_id="alice", wait=30)).success
 
 
 async def test_a_missing_right_is_named(kafka: SecuredKafka) -> None:

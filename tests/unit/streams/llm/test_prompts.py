@@ -58,7 +58,7 @@ def test_the_system_text_of_an_extraction_names_the_categories_and_nothing_of_th
     system = extraction_prompt(extraction(user("I like gravy."), turn_id="t9")).messages[0].content
     assert "category: one of identity, hard_preference" in system
     assert "gravy" not in system
-    example = next(line for line in system.splitlines() if line.startswith('{"facts": [{'))
+    example = next(line for line in system.splitlines() if line.startswith('{"facts":[{'))
     jsonschema.validate(json.loads(example), extraction_prompt(extraction(user("hi"))).schema)
 
 
