@@ -34,7 +34,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndRules:
+class SlotRules:
+    """The policy and the names of the user, which say which facts are values of one slot."""
+
+    policy: EffectivePolicy = field(default_factory=EffectivePolicy)
+    user_names: tuple[str, ...] = ()
+
+    def holds_one(self, fact: ExtractedFact | Candidate) -> bool:
+        """Whether the key of a fact holds one value at a time."""
+        return fact.single_valued or self.policy.is_single_valued(fact.key)
+
+    def slot_relation(
+        self, one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, entities: EntityRelation | None = None
+    ) -> SubjectRelation:
+        """Whether both are values of one slot: of the same subject for certain, perhaps, or not at all.
+
+        `entities` is the relation of the entities that the facts are about; none given: the one that a candidate has.
+        """
+        if one.key is None or one.key != other.key or not (self.holds_one(one) or other.single_valued):
+            return "other"
+        entities = entities or (other.subject_relation if isinstance(other, Candidate) else None)
+        return relate_names(one.subject, other.subject, entities, self.user_names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndRules(SlotRules):
     """When the ends move (`at`), the rules of keys and names, and which facts stay ended (`stays_ended`).
 
     `subject_of` gives the entity that the new fact of an event is about, where its source names it. Where the events
@@ -43,8 +67,6 @@ class EndRules:
     """
 
     at: datetime
-    policy: EffectivePolicy = field(default_factory=EffectivePolicy)
-    user_names: tuple[str, ...] = ()
     stays_ended: Callable[[Candidate], bool] = lambda _: False
     subject_of: Callable[[MemoryEvent], KnownEntity | None] = lambda _: None
     subjects: Mapping[UUID, KnownEntity | None] = field(default_factory=dict)
@@ -116,7 +138,7 @@ def moved_beginnings(event: MemoryEvent, rules: EndRules) -> Iterator[tuple[UUID
         yield from (
             (known.fact_id, fact.true_from) for known in event.decision.before if fact.true_from < known.true_from
         )
-    elif event.relation is not None and (fact.single_valued or rules.policy.is_single_valued(fact.key)):
+    elif event.relation is not None and rules.holds_one(fact):
         yield from ((target, fact.true_from) for target in event.named_ids if target != fact.fact_id)
 
 
@@ -138,25 +160,9 @@ def is_new_version(event: MemoryEvent) -> bool:
     return isinstance(event, FactCorrected) or (isinstance(event, FactContradicted) and event.decision.by == "person")
 
 
-def slot_relation(
-    one: ExtractedFact | Candidate,
-    other: ExtractedFact | Candidate,
-    rules: EndRules,
-    entities: EntityRelation | None = None,
-) -> SubjectRelation:
-    """Whether `other` is a value of the slot of `one`: of the same subject for certain, perhaps, or not at all.
-
-    `entities` is the relation of the entities that the facts are about.
-    """
-    holds_one = one.single_valued or other.single_valued or rules.policy.is_single_valued(one.key)
-    if other.action_hint == "retract" or one.key is None or one.key != other.key or not holds_one:
-        return "other"
-    return relate_names(one.subject, other.subject, entities, rules.user_names)
-
-
 def values_relation(one: Candidate, other: Candidate, rules: EndRules) -> SubjectRelation:
-    """As `slot_relation`, by the entities that both are about."""
-    return slot_relation(one, other, rules, _entities(one, other, rules))
+    """Whether `other` is a value of the slot of `one`, by the entities that both are about; an end is no value."""
+    return "other" if other.action_hint == "retract" else rules.slot_relation(one, other, _entities(one, other, rules))
 
 
 def _entities(one: Candidate, other: Candidate, rules: EndRules) -> EntityRelation | None:
@@ -480,19 +486,16 @@ async def mark_unresolved(
         )
     marked: list[MemoryEvent] = []
     for event in events:
-        if isinstance(event, RestoringEvent):
-            ends: list[MovedEnd] = []
-            reversals = list(event.reversals)
-            for place, reversal in enumerate(reversals):
-                rivals = beside.get(reversal.fact_id)
-                if rivals and reversal.before is not None and _is_open_again(reversal):
-                    fact_id, before = reversal.fact_id, reversal.before.model_copy(update={"unresolved": True})
-                    ends.append(MovedEnd(fact_id=fact_id, ender=fact_id, unresolved=True, beside=rivals))
-                    reversals[place] = reversal.model_copy(update={"before": before})
-            if ends:
-                update = {"reversals": tuple(reversals), "moved_ends": (*event.moved_ends, *ends)}
-                event = event.model_copy(update=update)  # noqa: PLW2901 -- the same event
-        marked.append(event)
+        ends: list[MovedEnd] = []
+        reversals: list[Reversal] = []
+        for reversal in event.reversals if isinstance(event, RestoringEvent) else ():
+            fact_id, before, rivals = reversal.fact_id, reversal.before, beside.get(reversal.fact_id)
+            if rivals and before is not None and _is_open_again(reversal):
+                ends.append(MovedEnd(fact_id=fact_id, ender=fact_id, unresolved=True, beside=rivals))
+                reversal = reversal.model_copy(update={"before": before.model_copy(update={"unresolved": True})})  # noqa: PLW2901 -- the same fact
+            reversals.append(reversal)
+        update = {"reversals": tuple(reversals), "moved_ends": (*event.moved_ends, *ends)}
+        marked.append(event.model_copy(update=update) if ends else event)
     return tuple(marked)
 
 

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
@@ -15,7 +15,7 @@ from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.errors import MnemologError
 from mnemolog.server import commands, entities, facts, mem0, operations, page, turns
 from mnemolog.server.frame import RequestFrame
-from mnemolog.server.gate import Gate
+from mnemolog.server.gate import Gate, refuse_unknown_query
 from mnemolog.server.problems import MEDIA_TYPE, Problem, problem, problem_of
 
 READY_SECONDS: Final = 2.0
@@ -65,8 +65,9 @@ def build_app(client: AsyncMemoryClient, gate: Gate, *, max_body: int, page_comm
     app = FastAPI(title="Mnemolog", version=version("mnemolog"), docs_url=None, redoc_url=None, openapi_url=None)
     app.state.client, app.state.gate, app.state.draining = client, gate, asyncio.Event()
     app.include_router(health)
-    for one in (turns, facts, entities, commands, operations, mem0):
-        app.include_router(one.router, responses=FAULTS)
+    for one in (turns, facts, entities, commands, operations):
+        app.include_router(one.router, responses=FAULTS, dependencies=[Depends(refuse_unknown_query)])
+    app.include_router(mem0.router, responses=FAULTS)  # its programs may send more than it knows
     app.include_router(page.router)
     app.state.page_commands = page_commands
     app.add_middleware(RequestFrame, max_body=max_body)

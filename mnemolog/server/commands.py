@@ -25,7 +25,8 @@ ROUTES: Final[Mapping[str, str]] = {
     "delete_all": "POST /facts/delete-all",
     **{name: f"POST /{name.replace('_', '-')}" for name in ("undo", "promote", "feedback", "end_session")},
     **{
-        name: f"POST /entities/{{name}}/{name}" for name in ("rename", "alias", "merge", "split", "forget", "summarise")
+        name: f"POST /entities/{{name:path}}/{name}"
+        for name in ("rename", "alias", "merge", "split", "forget", "summarise")
     },
 }
 """The route of each method; what stands in its path is the first argument."""

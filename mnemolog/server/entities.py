@@ -42,13 +42,7 @@ async def entities(
     return EntityPage(items=found, next=str(found[-1].entity_id) if len(found) == limit else None)
 
 
-@router.get("/{name}")
-async def entity(memory: Memory, moment: Moment, name: Name, all_versions: bool = False) -> EntityDetails:
-    """One entity: its names, facts, relations, profile and timeline, now or at another moment."""
-    return await memory.entities.get(name, all_versions=all_versions, **moment)
-
-
-@router.get("/{name}/relations")
+@router.get("/{name:path}/relations")
 async def relations(
     memory: Memory, moment: Moment, name: Name, predicate: str | None = None, all_versions: bool = False
 ) -> list[EntityRelation]:
@@ -56,9 +50,15 @@ async def relations(
     return await memory.entities.relations(name, predicate=predicate, all_versions=all_versions, **moment)
 
 
-@router.get("/{name}/neighbours")
+@router.get("/{name:path}/neighbours")
 async def neighbours(
     memory: Memory, moment: Moment, name: Name, hops: Annotated[int, Query(ge=1, le=2)] = 1
 ) -> list[Neighbour]:
     """The entities that are related to one, each once with the path to it."""
     return await memory.entities.neighbours(name, hops=hops, **moment)
+
+
+@router.get("/{name:path}")
+async def entity(memory: Memory, moment: Moment, name: Name, all_versions: bool = False) -> EntityDetails:
+    """One entity: its names, facts, relations, profile and timeline, now or at another moment."""
+    return await memory.entities.get(name, all_versions=all_versions, **moment)

@@ -1,5 +1,6 @@
 """What is around every request: its id, the limit of its body, its figures, and an answer whatever happens."""
 
+import asyncio
 import re
 from http import HTTPStatus
 from time import perf_counter
@@ -17,6 +18,10 @@ REQUEST_ID: Final = b"x-request-id"
 _GIVEN_ID: Final = re.compile(rb"[\w.-]{1,64}", re.ASCII)
 
 
+BODY_SECONDS: Final = 30.0
+"""In which the next part of a body has to come: the body is read before the key is looked at."""
+
+
 class RequestFrame:
     """Middleware. A request gets the id that it brings in X-Request-Id, or a new one; the answer has it, too."""
 
@@ -31,11 +36,16 @@ class RequestFrame:
         given = dict(scope["headers"]).get(REQUEST_ID, b"")
         request_id = given if _GIVEN_ID.fullmatch(given) else str(uuid_utils.uuid7()).encode()
         scope.setdefault("state", {})["request_id"] = request_id.decode()
-        started, read, status = perf_counter(), 0, 0
+        started, read, status, whole = perf_counter(), 0, 0, False
 
         async def receive_limited() -> Message:
-            nonlocal read
-            message = await receive()
+            nonlocal read, whole
+            try:
+                async with asyncio.timeout(None if whole else BODY_SECONDS):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
+            whole = not message.get("more_body", False)
             read += len(message.get("body", b""))
             if read > self._max_body:
                 raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

@@ -8,6 +8,8 @@ from typing import Annotated, Final, Protocol
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Query, Request, Security
+from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
 from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 from starlette.requests import HTTPConnection
@@ -152,6 +154,18 @@ def _check_local(connection: HTTPConnection) -> None:
     for named in (asked, connection.headers.get("origin") or asked):
         if urlsplit(named).hostname not in LOOPBACK:
             raise ForbiddenError("without keys this server answers programs of this machine alone: make a key")
+
+
+def refuse_unknown_query(request: Request) -> None:
+    """Raise `RequestValidationError` for a name that the route does not know: what it should narrow would stay wide."""
+    if unknown := request.query_params.keys() - _names_in_query(request.scope["route"].dependant):
+        said = "this route has no such parameter in its query"
+        raise RequestValidationError([{"loc": ("query", name), "msg": said} for name in sorted(unknown)])
+
+
+def _names_in_query(dependant: Dependant) -> set[str]:
+    own = {one.alias for one in dependant.query_params}
+    return own.union(*map(_names_in_query, dependant.dependencies))
 
 
 UserId = Annotated[str | None, Query(description="whose memory")]

@@ -24,7 +24,10 @@ RETRY_SECONDS: Final = 5
 _AWAY: Final = "the memory is not available at the moment: send the request again after {} s"
 _UNCONFIRMED: Final = "the broker has not confirmed it: send it again after {} s, with the same ids nothing is doubled"
 
-ADVICE: Final = {413: "send it in parts, or raise MNEMOLOG_HTTP_MAX_BODY"}
+ADVICE: Final = {
+    408: "the body did not come in time: send it again",
+    413: "send it in parts, or raise MNEMOLOG_HTTP_MAX_BODY",
+}
 
 log = get_logger(__name__)
 

@@ -43,7 +43,7 @@ from mnemolog.streams.commands.context import (
     open_fault,
     raise_for_faults,
 )
-from mnemolog.streams.ends import EndRules, same_value, slot_relation, tells_end_of
+from mnemolog.streams.ends import EndRules, same_value, tells_end_of
 from mnemolog.streams.merges import candidate_of, fill_one_slot, merged, says_more
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
 from mnemolog.streams.text.readings import read
@@ -442,6 +442,7 @@ def _are_rivals(fact: NewFact, stored: StoredFact, rules: EndRules) -> bool:
     """Whether both may be lasting, different values of one slot, or the fact states the end of the stored one."""
     if fact.action_hint == "retract":
         return tells_end_of(fact, stored.fact)
-    if fact.valid_until or stored.ends_at or same_value(fact, stored.fact):
+    is_end = stored.fact.action_hint == "retract"
+    if is_end or fact.valid_until or stored.ends_at or same_value(fact, stored.fact):
         return False
-    return slot_relation(fact, stored.fact, rules) != "other"
+    return rules.slot_relation(fact, stored.fact) != "other"

@@ -96,24 +96,21 @@ class EntityCommandHandler:
         raise_for_faults(_proposal_fault(command, one) for one in found.values())
         proposals = [found[one] for one in dict.fromkeys(payload.fact_ids) if one in found]
         left = tuple(one for one in payload.fact_ids if one not in found)
-        if isinstance(payload, orders.Reject):
-            rejections = []
-            for one in proposals:
-                decision = command.decision("person", f"said that {one.merged_name} is not {one.into_name}")
-                fields = command.event_fields(0, decision)
-                rejections.append(MergeRejected(**fields, proposal=one.event_id, named=(one.into, one.merged)))
-            return tuple(rejections), left
-        named = Counter(entity_id for one in proposals for entity_id in (one.merged, one.into))
-        if twice := [str(one.event_id) for one in proposals if max(named[one.merged], named[one.into]) > 1]:
-            detail = f"{' and '.join(twice)} are about one entity: confirm one, and look at what is left"
-            raise CommandRefusedError("invalid_command", detail)  # together they would merge three
-        known = await self.entities.entities([one.merged for one in proposals]) if proposals else {}
-        _refuse_merged_user(known.values())
-        changes = []
+        if isinstance(payload, orders.Confirm):
+            named = Counter(entity_id for one in proposals for entity_id in (one.merged, one.into))
+            if twice := [str(one.event_id) for one in proposals if max(named[one.merged], named[one.into]) > 1]:
+                detail = f"{' and '.join(twice)} are about one entity: confirm one, and look at what is left"
+                raise CommandRefusedError("invalid_command", detail)  # together they would merge three
+            known = await self.entities.entities([one.merged for one in proposals]) if proposals else {}
+            _refuse_merged_user(known.values())
+        changes: list[AnyEntityChange] = []
         for one in proposals:
-            decision = command.decision("person", f"confirmed that {one.merged_name} is {one.into_name}")
-            fields = command.event_fields(0, decision)
-            changes.append(EntitiesMerged(**fields, merged=(one.merged,), into=one.into, proposal=one.event_id))
+            said = "confirmed that {} is {}" if isinstance(payload, orders.Confirm) else "said that {} is not {}"
+            fields = command.event_fields(0, command.decision("person", said.format(one.merged_name, one.into_name)))
+            if isinstance(payload, orders.Confirm):
+                changes.append(EntitiesMerged(**fields, merged=(one.merged,), into=one.into, proposal=one.event_id))
+            else:
+                changes.append(MergeRejected(**fields, proposal=one.event_id, named=(one.into, one.merged)))
         return tuple(changes), left
 
     async def undone(self, command: CommandContext, payload: orders.Undo) -> EntityChanges:

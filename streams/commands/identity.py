@@ -15,7 +15,7 @@ from mnemolog.schemas.facts import ENDED_STATUSES, OPEN_STATUSES, FactState, Mov
 from mnemolog.schemas.provenance import Decision
 from mnemolog.schemas.stored import StoredFact
 from mnemolog.streams.commands.context import CommandContext
-from mnemolog.streams.ends import EndRules, slot_relation, tells_end_of
+from mnemolog.streams.ends import EndRules, tells_end_of
 from mnemolog.streams.entities.subjects import subjects_by_fact
 
 if TYPE_CHECKING:
@@ -174,12 +174,12 @@ def _rivals(change: SubjectChange, now: Mapping[UUID, FactState], rules: EndRule
 
 def _differ(later: StoredFact, earlier: StoredFact, rules: EndRules) -> bool:
     """Whether two facts of one key and entity are different values of a slot, or the later one ends the earlier one."""
-    if later.fact.action_hint == "retract":
+    if later.fact.action_hint == "retract" or earlier.fact.action_hint == "retract":
         return tells_end_of(later.fact, earlier.fact)
     values = {
         normalise(known.fact.value) if known.fact.value else known.fact.content_hash for known in (later, earlier)
     }
-    return len(values) > 1 and slot_relation(later.fact, earlier.fact, rules, "same") == "same"
+    return len(values) > 1 and rules.slot_relation(later.fact, earlier.fact, "same") == "same"
 
 
 async def follow_changes(

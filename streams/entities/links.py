@@ -18,6 +18,7 @@ from mnemolog.schemas.entities import (
     NamedRelation,
     ResolutionStep,
     Role,
+    UnlinkedName,
 )
 from mnemolog.schemas.events import FactContradicted, FactCorrected, FactPending, FactReplaced, FactsMerged, MemoryEvent
 from mnemolog.schemas.facts import ExtractedFact, NewFact
@@ -26,6 +27,7 @@ from mnemolog.streams.entities.known_names import aliases_in_text, bare_name, kn
 from mnemolog.streams.entities.names import name_key, read_name, ties_told
 from mnemolog.streams.entities.relations import apply_same_as, relations_of
 from mnemolog.streams.entities.resolver import (
+    MAX_NEW_ENTITIES,
     NO_VECTORS,
     EntityRegistry,
     FoundEntity,
@@ -165,7 +167,8 @@ def links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLink
         name = read_name(entity.name)
         words = None if resolver.context.in_run is None else fact.text
         if name is None or (found := resolver.entity_of(name, entity.type, words)) is None:
-            resolver.report_unresolved(entity.name, is_name=name is not None and not name.is_bare)
+            is_beyond = name is not None and not name.is_bare and len(resolver.new) >= MAX_NEW_ENTITIES
+            resolver.unlinked.append(UnlinkedName(name=entity.name, reason="too_many" if is_beyond else "no_name"))
             continue
         entity_id, finding = found
         yield EntityLink(

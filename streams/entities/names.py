@@ -20,7 +20,7 @@ from mnemolog.schemas.entities import (
     read_predicate,
 )
 from mnemolog.streams.text.differences import is_user_word
-from mnemolog.streams.text.tokens import CITIES, COUNTRIES, plain_letters, tables
+from mnemolog.streams.text.tokens import PLACES, plain_letters, tables
 
 _SILENT: Final = re.compile("['\u2019\u2018`\u00b4.]")
 _GAPS: Final = re.compile("[\\s\\-\u2800\u2010\u2011\u2013_/()]+")  # a " (" in a key begins an origin, nothing else
@@ -373,7 +373,7 @@ def described_name(name: str, *texts: str) -> str | None:
 def names_with_origin(text: str) -> Iterator[str]:
     """The names of a text with an origin ("Tom from work"), as they are said. Known places have no origin."""
     found = _FROM_IN_TEXT.finditer(text.translate(_TYPOGRAPHY))
-    return (match[0] for match in found if match["name"].casefold() not in CITIES | COUNTRIES)
+    return (match[0] for match in found if match["name"].casefold() not in PLACES)
 
 
 def _apposed(said: str) -> SpokenName | None:

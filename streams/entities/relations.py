@@ -127,7 +127,7 @@ def apply_same_as(resolver: NameResolver, fact: ExtractedFact, pair: tuple[str, 
         elif (spoken := read_name(name)) is not None:
             resolved.append(resolver.find(spoken, kind))
         else:
-            resolver.report_unresolved(name, is_name=False)
+            resolver.unlinked.append(UnlinkedName(name=name, reason="no_name"))
     resolved.sort(key=lambda one: not _is_known(*one))
     if len(resolved) < len(pair) or (entity_id := resolver.record(*resolved[0])) is None:
         return

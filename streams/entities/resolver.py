@@ -593,10 +593,8 @@ class NameResolver:
         shown = self.registry[entity_id].as_shown
         if alias.kind == "name" and alias.key in {*shown.keys("name"), *names_of(shown)}:
             return
-        if any(
-            (one.kind, one.key, one.text.casefold()) == (alias.kind, alias.key, alias.text.casefold())
-            for one in shown.aliases
-        ):
+        said_of = (one.text.casefold() for one in shown.aliases if (one.kind, one.key) == (alias.kind, alias.key))
+        if alias.text.casefold() in said_of:
             return
         if alias.kind == "name" and (holders := self.registry.shown_of_name(alias.key)):
             if finding.step != "model":
@@ -661,11 +659,6 @@ class NameResolver:
             return self.registry[called[0].entity_id]
         finding = FoundEntity(step="user", compared=called)
         return self.registry[self._register(mark.text, "person", (mark, *aliases), finding)]
-
-    def report_unresolved(self, name: str, *, is_name: bool) -> None:
-        """Report text that is no name, or a name beyond the entities that one source may add."""
-        is_beyond = is_name and len(self.new) >= MAX_NEW_ENTITIES
-        self.unlinked.append(UnlinkedName(name=name, reason="too_many" if is_beyond else "no_name"))
 
     def report_taken(self, name: str, holders: Sequence[KnownEntity]) -> None:
         """Report a name that stays with its holder: a person may move it."""

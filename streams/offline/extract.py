@@ -11,24 +11,21 @@ from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities import names
 from mnemolog.streams.llm.evidence import with_questions
-from mnemolog.streams.llm.extract_reply import names_of_value
+from mnemolog.streams.llm.extract_reply import MAX_FACTS, names_of_value
 from mnemolog.streams.offline import sentences as read
 from mnemolog.streams.text.differences import is_user_word
 from mnemolog.streams.text.short_answers import sentences_of, short_answer
 from mnemolog.streams.text.times import find_times, noted
 from mnemolog.streams.text.tokens import (
-    CITIES,
-    COUNTRIES,
     DATES,
+    PLACES,
     SENTENCE_STARTERS,
     SMALL_WORDS,
     comparable_text,
+    typewriter_quotes,
     without_texts,
 )
 
-_IS_CALLED: Final = re.compile(
-    rf" (?:(?P<called>{names.WORDS['called']})|{names.WORDS['is']})(?= (?P<name>{names.NAME}))"
-)
 _INTRODUCED: Final = re.compile(
     rf"(?<!\w)(?i:{names.WORDS['my']}) (?P<tie>(?i:{names.TIE})) "
     rf"(?:(?P<called>{names.WORDS['called']})|{names.WORDS['is']}) "
@@ -38,9 +35,7 @@ _OWNED: Final = re.compile(rf"(?<!\w){names.NAME}(?:'s|(?<=s)') (?i:{names.TIE})
 _MARK: Final = rf"(?:(?i:{names.WORDS['another']})|(?:{names.WORDS['titles']})\.?) "
 _BARE: Final = re.compile(rf"(?:^\W*|(?<=[\w,] ))(?P<name>(?P<mark>{_MARK})?{names.NAME}(?: {names.NAME}){{0,2}})")
 _NO_NAMES: Final = SMALL_WORDS | SENTENCE_STARTERS | names.PRONOUNS | {*DATES, *names.WORDS["no_names"].split("|")}
-_PLACES: Final = CITIES | COUNTRIES
 UNKNOWN_SPEAKER: Final = "The user"
-MAX_FACTS: Final = 100  # of a turn
 
 
 def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[ExtractedFact], list[read.Sentence]]:
@@ -85,13 +80,13 @@ def _reference(said: str, reason: str | None, asked: str, own: Sequence[str]) ->
 
     The last of `own` is taken back: surely if it makes one statement and nothing else, and nobody has spoken since.
     """
-    words, kind = read.plain(said), short_answer(said)
+    words, kind = typewriter_quotes(said), short_answer(said)
     if own and read.WORDS["takes_back"].match(words):
         before = [one for one in read.sentences(own[-1]) if one.omitted != "greeting"]
         if stated := " ".join(one.text for one in before if not one.omitted)[: read.MAX_SENTENCE]:
             is_sure = len(before) == 1 and not asked
             return f', after "{stated}"', {"action_hint": "retract", "certainty": "explicit" if is_sure else "weak"}
-    question = next((one for one in reversed([*sentences_of(read.plain(asked))]) if "?" in one), "")
+    question = next((one for one in reversed([*sentences_of(typewriter_quotes(asked))]) if "?" in one), "")
     question = question.rpartition(": ")[2].strip(" ?!.\"'")
     says_itself = reason or len(words.split()) > read.MAX_ANSWER or read.WORDS["self"].search(words) or "?" in said
     if kind == "open" or (kind is None and says_itself) or not read.WORDS["asks_the_user"].match(question):
@@ -106,18 +101,19 @@ def _slot_facts(kept: ExtractedFact, does: Sequence[read.SlotStatement]) -> Iter
         key, (form, words, kind) = min(one.keys), read.SLOTS[min(one.keys)]
         text = form.format(s=kept.subject, v=one.value, key=key)
         entities, relations = names_of_value(key, one.value, kept.subject)
-        fields = {
-            "text": text,
-            "search_text": f"{text} {words}",
-            **kind,
-            "key": key,
-            "value": one.value,
-            "certainty": "strong" if (one.act, key) == ("states", "home_city") else "explicit",  # may be a part
-            "action_hint": "update" if one.act == "changes" else "new",
-            "entities": entities,
-            "relations": relations,
-        }
-        yield kept.model_copy(update=fields)
+        yield kept.model_copy(
+            update={
+                "text": text,
+                "search_text": f"{text} {words}",
+                **kind,
+                "key": key,
+                "value": one.value,
+                "certainty": "strong" if (one.act, key) == ("states", "home_city") else "explicit",  # may be a part
+                "action_hint": "update" if one.act == "changes" else "new",
+                "entities": entities,
+                "relations": relations,
+            }
+        )
     if len(fills) < len(does) or not does:
         yield kept
 
@@ -127,7 +123,7 @@ def _kept_fact(said: str, speaker: str, about: str, at: datetime, does: Sequence
 
     It holds from the time that it names, be it past or ahead, and until a time only where it says "until".
     """
-    words, times, is_english = read.plain(said), find_times(read.plain(said), at), read.is_english(said)
+    words, times, is_english = typewriter_quotes(said), find_times(typewriter_quotes(said), at), read.is_english(said)
     at_times = [one for one in times if one.role != "until" and not one.first <= at.date() <= one.last]
     begins = [one.start(at) for one in at_times if one.last < at.date() or "," not in said[: one.span[0]]]
     ends = [one.end(at) for one in times if one.role == "until" and one.last >= at.date()]
@@ -189,7 +185,7 @@ def _bare(said: str) -> Iterator[tuple[str, EntityType, Role]]:
         name = " ".join(words)
         if name and not is_user_word(name) and DATES.keys().isdisjoint(name.casefold().split()):
             is_person = len(words) > 1 and _is_first_name(words[0])  # "Rex" alone may be a dog
-            yield name, "place" if name.casefold() in _PLACES else "person" if is_person else "other", "mention"
+            yield name, "place" if name.casefold() in PLACES else "person" if is_person else "other", "mention"
 
 
 def _is_first_name(word: str) -> bool:

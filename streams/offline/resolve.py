@@ -12,8 +12,7 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflicts
 from mnemolog.streams.offline import sentences as read
-from mnemolog.streams.text import readings
-from mnemolog.streams.text.differences import differences, relate_subjects, same_terms
+from mnemolog.streams.text.differences import relate_subjects, same_negations, same_terms
 from mnemolog.streams.text.tokens import NUMBERS
 
 _EMPTY: Final = frozenset("a an the do does at all any really very so now again".split())  # noqa: SIM905 -- words
@@ -64,11 +63,8 @@ def _finding(says: Sequence[read.SlotStatement], new: _Fact, old: _Fact, at: dat
     if old.key is not None or new.key in TIE_TYPES:
         return None
     ended = read.slot_statements(old.excerpt, at) if old.action_hint == "retract" else ()
-    over = [one.value for one in ended if one.act not in read.FILLS and new.key in one.keys]
-    says_not, denied = (read.WORDS["negation"].search(one.excerpt) for one in (new, old))
-    is_denied = denied and not says_not and {*readings.read(new.text).stems} <= {*readings.read(old.text).stems}
-    is_again = is_denied or any(read.same_value(one, new.value) for one in over)
-    return ("REPLACE", "what had ended is so again") if is_again else None
+    over = (one.value for one in ended if one.act not in read.FILLS and new.key in one.keys)
+    return ("REPLACE", "what had ended is so again") if any(read.same_value(one, new.value) for one in over) else None
 
 
 def _of_slot(statement: read.SlotStatement, new: _Fact, old: _Fact) -> _Finding | None:
@@ -76,26 +72,24 @@ def _of_slot(statement: read.SlotStatement, new: _Fact, old: _Fact) -> _Finding 
     is_same, is_of_key = read.same_value(value, known), new.key == key
     is_part = value in known or known in value  # "London" may be "London, Ontario"
     is_other = is_of_key and not (is_same or is_part) and is_single_valued(key)
-    finding: _Finding | None = None
-    if act == "denies" and is_same:
-        finding = ("CONTRADICT", "the later statement says that this never was so")
-    elif act == "doubts" and known.rstrip("s").endswith(value.rstrip("s")):  # a nut allergy may be one to walnuts
-        finding = ("CONTRADICT", "the later statement calls this in question")
-    elif act == "ends" and (is_same or not value or (key in TIE_TYPES and f"{known} ".startswith(f"{value} "))):
-        finding = ("RETRACT", "the later statement says that this has ended")
-    elif act in read.FILLS and is_same and is_of_key:
-        finding = ("KEEP", "the same value is known")
-    elif act in read.FILLS and is_other and key in ("name", "birthday"):
-        finding = ("CONTRADICT", f"nobody has two {key}s")
-    elif is_other and (act == "changes" or (act, key) == ("states", "home_city")):
-        finding = ("REPLACE", f"the later statement has another {key.replace('_', ' ')}")
-    return finding
+    is_end = act == "ends" and (is_same or not value or (key in TIE_TYPES and f"{known} ".startswith(f"{value} ")))
+    is_doubt = act == "doubts" and known.rstrip("s").endswith(value.rstrip("s"))  # "nuts" may be walnuts
+    is_change = is_other and (act == "changes" or (act, key) == ("states", "home_city"))
+    rules: tuple[tuple[bool, Verdict, str], ...] = (
+        (act == "denies" and is_same, "CONTRADICT", "the later statement says that this never was so"),
+        (is_doubt, "CONTRADICT", "the later statement calls this in question"),
+        (is_end, "RETRACT", "the later statement says that this has ended"),
+        (act in read.FILLS and is_same and is_of_key, "KEEP", "the same value is known"),
+        (act in read.FILLS and is_other and key in ("name", "birthday"), "CONTRADICT", f"nobody has two {key}s"),
+        (is_change, "REPLACE", f"the later statement has another {key.replace('_', ' ')}"),
+    )
+    return next(((verdict, reason) for holds, verdict, reason in rules if holds), None)
 
 
 def _of_words(new: _Fact, old: _Fact) -> _Finding | None:
     """Two sentences, or answers with their questions: only one that denies the very words of the other ends it."""
     said, known = (read.without_fillers(one.text if _REFERS.search(one.text) else one.excerpt) for one in (new, old))
-    if _content(said) == _content(known) != [] and not differences(said, known):
+    if _content(said) == _content(known) != [] and same_negations(said, known):
         return ("KEEP", "the same words")
     is_sure = not (isinstance(new, ExtractedFact) and new.certainty == "weak") and not read.WORDS["doubt"].search(said)
     says, knew = (read.WORDS["likes"].sub("like", read.WORDS["dislikes"].sub("not like", one)) for one in (said, known))
@@ -107,7 +101,7 @@ def _of_words(new: _Fact, old: _Fact) -> _Finding | None:
 
 def _content(said: str) -> list[str]:
     """The words that tell something, and the commas between them; capitals count behind the first word."""
-    found = re.findall(r"[^\W_]+|,", read.WORDS["negation"].sub(" ", said))
+    found = re.findall(r"[-+]?[^\W_]+[-+]*|,", read.WORDS["negation"].sub(" ", said))
     words = " ".join(NUMBERS.get(word.casefold(), word) for word in found if word.casefold() not in _EMPTY).strip(" ,")
     first, _, rest = words.partition(" ")
     return [first.casefold(), *re.sub(r"\bI\b", "i", rest).split()] if words else []

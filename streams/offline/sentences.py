@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from mnemolog.schemas.provenance import OmissionReason
 from mnemolog.streams.entities.names import is_first_name, name_key
 from mnemolog.streams.text.times import find_times
-from mnemolog.streams.text.tokens import DATE_PARTS, DATES, TENSES, compiled, tables
+from mnemolog.streams.text.tokens import DATE_PARTS, DATES, TENSES, compiled, tables, typewriter_quotes
 
 _TABLES: Final = tables(Path(__file__).with_name("phrases.toml"))
 _PARTS: Final = (
@@ -29,7 +29,6 @@ MAX_ANSWER: Final = 8  # words of an answer that is kept with its question
 MAX_LISTED: Final = 300  # characters that are listed of text that is not read
 _SMALL_TALK: Final = 12  # words at the most
 _JOKE_MARK: Final = 4  # words at the most of a mark that makes the sentence before it a joke
-_TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"'})
 _BULLET: Final = re.compile(r"^\s*(?:[-*•+]|\d{1,2}\)|\d{1,2}\.(?= (?:I|My|We)\b))\s+(?:\[[ xX]\]\s+)?")
 _UP_TO_END: Final = re.compile(r"(?s).*(?:[.!?](?=\s)|[\u3002\uff01\uff1f\n])|.* |.*")
 _PATTERNS: Final = tuple(
@@ -38,8 +37,9 @@ _PATTERNS: Final = tuple(
 """What a clause does to a slot, its keys, and the form of the clause, which may have groups that tell the key."""
 FILLS: Final = ("states", "changes")
 _ROWS: Final = _TABLES["written"]
-_TIES: Final = {tie: _ROWS[kind] for kind in ("pet", "relative") for tie in compiled(f"{{{kind}}}", _PARTS).groupindex}
-SLOTS: Final = _ROWS | _TIES
+SLOTS: Final = _ROWS | {
+    tie: _ROWS[kind] for kind in ("pet", "relative") for tie in compiled(f"{{{kind}}}", _PARTS).groupindex
+}
 """By key how its facts are written: the text, more words for searches, the category and the importance."""
 _MANY: Final = (_ROWS["allergy"], _ROWS["pet"])  # of which a message may name several
 _HOMES: Final = frozenset(Path(__file__).with_name("cities.txt").read_text(encoding="utf-8").splitlines())
@@ -55,14 +55,9 @@ class Sentence(NamedTuple):
     omitted: OmissionReason | None = None
 
 
-def plain(text: str) -> str:
-    """With typewriter quotes, character for character."""
-    return text.translate(_TYPOGRAPHY)
-
-
 def is_english(text: str) -> bool:
     """Whether a sentence is in English, as its small words show; in doubt it is, and rules may read it."""
-    said = plain(text)
+    said = typewriter_quotes(text)
     return len(WORDS["other_language"].findall(said)) <= len(WORDS["english"].findall(said))
 
 
@@ -88,22 +83,22 @@ def _pieces(content: str, speaker: str | None) -> Iterator[tuple[str, bool]]:
     import sentencex  # type: ignore[import-untyped]  # noqa: PLC0415 - no types; of `offline`, and commands read slots
 
     names = ((speaker or "").casefold(), (speaker or "").partition(" ")[0].casefold())
-    signed = _SHOWN["signed"].match(plain(content))
+    signed = _SHOWN["signed"].match(typewriter_quotes(content))
     is_of_others, is_code = bool(signed and signed["signer"].casefold() not in names), False
     lines = list(filter(str.strip, content.splitlines()))
     is_diff = any(line.startswith("+") for line in lines)
-    are_rows = [False, *(bool(_SHOWN["row"].match(plain(line))) for line in lines), False]
+    are_rows = [False, *(bool(_SHOWN["row"].match(typewriter_quotes(line))) for line in lines), False]
     for place, line in enumerate(lines, start=1):
         is_fence = line.strip().startswith(("```", "~~~"))
         is_table = are_rows[place] and (are_rows[place - 1] or are_rows[place + 1])
-        is_data = _SHOWN["line"].match(plain(line)) or (is_diff and line.startswith("-"))
+        is_data = _SHOWN["line"].match(typewriter_quotes(line)) or (is_diff and line.startswith("-"))
         is_whole = is_of_others or is_code or is_fence or is_data
         is_code ^= is_fence
         item = _BULLET.sub("", line, count=1)
         language = "en" if is_english(item) else "de"  # whose ordinals end in a full stop: "am 3. Mai"
         for piece in map(str.strip, [line] if is_whole else sentencex.segment(language, item)):
-            is_of_others = is_of_others or bool(_SHOWN["begins"].match(plain(piece)))
-            label = None if is_whole or is_of_others else _SHOWN["label"].match(plain(piece))
+            is_of_others = is_of_others or bool(_SHOWN["begins"].match(typewriter_quotes(piece)))
+            label = None if is_whole or is_of_others else _SHOWN["label"].match(typewriter_quotes(piece))
             if label and label["name"].strip("_").casefold() in names:
                 yield piece[label.end() :], False
             else:
@@ -116,7 +111,7 @@ def _of_piece(piece: str) -> Iterator[Sentence]:
     if not any(sign.isalnum() for sign in text) and not OMITTED["joke"].search(text):
         return
     omitted = reason_not_stated(text)
-    before = WORDS["stated_before"].match(plain(text)) if omitted == "question" else None
+    before = WORDS["stated_before"].match(typewriter_quotes(text)) if omitted == "question" else None
     if before and reason_not_stated(before["stated"]) is None:
         yield Sentence(text[: before.end("stated")])
         text = text[before.end() :]
@@ -127,7 +122,7 @@ def _of_piece(piece: str) -> Iterator[Sentence]:
 
 def reason_not_stated(text: str) -> OmissionReason | None:
     """Why a sentence states nothing; None where it does, as far as is known."""
-    said = WORDS["remember"].sub("", plain(text), count=1)
+    said = WORDS["remember"].sub("", typewriter_quotes(text), count=1)
     is_short = len(said.split()) <= _SMALL_TALK and not WORDS["subject"].search(said)
     if is_short and WORDS["greeting"].match(said) and not OMITTED["question"].search(said):
         return "greeting"
@@ -148,7 +143,7 @@ def may_give_voice(role: str, content: str, asked: str) -> bool:
         return True
     is_answer = "?" in asked and len(content.split()) <= MAX_ANSWER
     for one in sentences(content) if role == "user" and not is_answer else ():
-        said = plain(one.text) if one.omitted else without_fillers(one.text)
+        said = typewriter_quotes(one.text) if one.omitted else without_fillers(one.text)
         is_told = one.omitted in ("greeting", "question", "joke") or (not one.omitted and WORDS["told"].match(said))
         if WORDS["about_words"].search(said) or not (is_told or WORDS["asks"].fullmatch(said)):
             return True
@@ -176,12 +171,12 @@ def are_plain(content: str, found: Sequence[Sentence], said: Sequence[Sequence[S
     Plain is prose of clauses that fill or end slots, each whole, with a greeting before them, and likings and questions
     about other things than words behind; it says nothing twice. Who takes back, hedges, quotes or plays is not plain.
     """
-    if not _PROSE.fullmatch(plain(content).strip()) or _clash([one for some in said for one in some]):
+    if not _PROSE.fullmatch(typewriter_quotes(content).strip()) or _clash([one for some in said for one in some]):
         return False
     is_begun = False
     for one, some in zip(found, said, strict=True):
         is_begun = is_begun or any(statement.keys for statement in some)
-        is_behind = bool(some) or WORDS["asks"].fullmatch(plain(one.text))
+        is_behind = bool(some) or WORDS["asks"].fullmatch(typewriter_quotes(one.text))
         if not (is_behind if is_begun else one.omitted == "greeting"):
             return False
     return is_begun
@@ -200,7 +195,7 @@ def slot_statements(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
 def doubts(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
     """The diets that a clause of any sentence ends or denies, and the user's allergies that it calls in question."""
     found: list[SlotStatement] = []
-    for clause in map(without_fillers, WORDS["beside"].split(plain(sentence))):
+    for clause in map(without_fillers, WORDS["beside"].split(typewriter_quotes(sentence))):
         found += [one for one in _read_clause(clause, at) if "diet" in one.keys]
         if WORDS["unallergic"].search(clause) and not WORDS["others"].search(sentence):
             foods = WORDS["food"].findall(clause) or [""]
@@ -222,7 +217,7 @@ def _clash(said: Sequence[SlotStatement]) -> bool:
 
 def without_fillers(said: str) -> str:
     """A clause without contractions, greetings and polite words before it."""
-    said = re.sub(r"\bi'?m\b", "I am", plain(said).replace("can't", "cannot"), flags=re.IGNORECASE)
+    said = re.sub(r"\bi'?m\b", "I am", typewriter_quotes(said).replace("can't", "cannot"), flags=re.IGNORECASE)
     said = said.replace("n't", " not").replace("'ve", " have").replace("'re", " are").strip(".!,;:…)(")
     while (shorter := WORDS["filler"].sub("", said, count=1)) != said:
         said = shorter

@@ -21,8 +21,8 @@ from mnemolog.streams.merges import known_candidate
 from mnemolog.streams.resolution.guards import StatementContext, is_plan, predates, statement_confidence
 from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.differences import (
-    differences,
     relate_subjects,
+    same_negations,
     same_terms,
     subjects_differ,
     texts_equivalent,
@@ -286,7 +286,7 @@ def with_earlier_facts(envelope: MatchedFacts, rules: TurnRules) -> tuple[Matche
                 fact.action_hint != "new"
                 or (fact.key == known.key and (fact.key is None or known.single_valued or rules.holds_one(fact)))
                 or fact.content_hash == known.content_hash
-                or "negation" in differences(fact.text, known.text)
+                or not same_negations(fact.text, known.text)
             ):
                 is_comparable = matched.vector.model == vector.model
                 similarity = cosine_similarity(matched.vector.values, vector.values) if is_comparable else 0.0

@@ -456,9 +456,8 @@ class HeldOverwriteCloser:
         for pending, case in (await self._unopposed(envelope.scope, events, waiting, now)).items():
             del waiting[pending]
             decision = Decision(by="rule", reason="everything that it challenged was deleted")
-            fields = _fields_after(envelope, (*events, *added))
-            overwrite: dict[str, Any] = {"action": case.action, "targets": (), "ended_at": case.ended_at}
-            added.append(PendingConfirmed(**fields, decision=decision, target=pending, **overwrite))
+            fields = _fields_after(envelope, (*events, *added)) | {"action": case.action, "ended_at": case.ended_at}
+            added.append(PendingConfirmed(**fields, decision=decision, target=pending, targets=()))
         # What waits for the end of another held overwrite is closed with that.
         while closed := [pending for pending, fact_ids in waiting.items() if ended.issuperset(fact_ids)]:
             for pending in closed:

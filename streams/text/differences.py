@@ -1,9 +1,6 @@
-"""Differences of two texts that vectors miss: in a number, date, unit, negation, name or subject.
+"""Whether two texts say the same by their words, deny the same, are about the same subject and hold for one term."""
 
-And whether both hold for the same term.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -11,12 +8,9 @@ from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import Candidate, ExtractedFact
 from mnemolog.streams.text.tokens import (
     comparable_text,
-    dates_of,
     names_of,
     negations_of,
-    numbers_of,
     tokens_of,
-    units_of,
     words_of,
 )
 
@@ -103,25 +97,14 @@ def _identity(subject: str | None, names: frozenset[str]) -> frozenset[str]:
     return _USER if name in USER_WORDS or name in names else frozenset({name} - {""})
 
 
-Difference = Literal["number", "date", "unit", "negation", "name"]
-
-
 @lru_cache(maxsize=4096)  # a known fact is compared with many new ones
-def _details(text: str) -> Mapping[Difference, object]:
-    """The details of a text, in its order: "from 9 to 5" is not "from 5 to 9"."""
+def _names_and_negations(text: str) -> tuple[tuple[str, ...], frozenset[frozenset[str]]]:
     tokens = tokens_of(text)
-    return {
-        "number": tuple(numbers_of(tokens)),
-        "date": tuple(dates_of(tokens)),
-        "unit": tuple(units_of(tokens)),
-        "negation": negations_of(tokens),
-        "name": tuple(names_of(tokens)),
-    }
+    return tuple(names_of(tokens)), negations_of(tokens)
 
 
-def differences(one: str, other: str) -> frozenset[Difference]:
-    left, right = _details(one), _details(other)
-    return frozenset(kind for kind, detail in left.items() if detail != right[kind])
+def same_negations(one: str, other: str) -> bool:
+    return _names_and_negations(one)[1] == _names_and_negations(other)[1]
 
 
 def texts_equivalent(one: str, other: str) -> bool:
@@ -131,7 +114,7 @@ def texts_equivalent(one: str, other: str) -> bool:
     by their capitals. They may differ in capitals, closing punctuation, quotes, definite articles, contractions
     ("isn't"), and in how a number is written.
     """
-    return words_of(one) == words_of(other) and _details(one)["name"] == _details(other)["name"]
+    return words_of(one) == words_of(other) and _names_and_negations(one)[0] == _names_and_negations(other)[0]
 
 
 def copied_texts(recalled: Iterable[str], text: str, excerpt: str) -> list[str]:

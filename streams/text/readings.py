@@ -23,7 +23,6 @@ from mnemolog.streams.text.tokens import (
     UNITS,
     WORDS,
     composed_numbers,
-    dates_of,
     names_of,
     numbers_of,
     plain,
@@ -302,7 +301,7 @@ def _details(tokens: Sequence[str]) -> Iterator[str]:
     for number in numbers_of(tokens):
         match = _ORDINAL.fullmatch(number)
         yield match[1] if match else number
-    yield from (date for date in dates_of(tokens) if not NUMERIC_DATE.fullmatch(date))
+    yield from (DATES[token.casefold()] for token in tokens if token.casefold() in DATES)
     yield from units_of(tokens)
     yield from (QUALIFIERS[token.casefold()] for token in tokens if token.casefold() in QUALIFIERS)
 

@@ -234,9 +234,8 @@ def _season(match: re.Match[str], today: date) -> Days | None:
 
 
 def _season_days(year: int, month: int) -> Days:
-    last_year, last_month = divmod(month + 1, 12)
-    last_year, last_month = year + last_year, last_month + 1
-    return date(year, month, 1), date(last_year, last_month, calendar.monthrange(last_year, last_month)[1])
+    years, month_after = divmod(month + 2, 12)
+    return date(year, month, 1), date(year + years, month_after + 1, 1) - timedelta(days=1)
 
 
 def _weekend(match: re.Match[str], today: date) -> Days:

@@ -18,6 +18,7 @@ from mnemolog.schemas.base import normalise
 _QUOTES: Final = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 _DASHES: Final = {"\u2013": "-", "\u2014": "-", "\u00ad": None}
 _TYPOGRAPHY: Final = str.maketrans({**_QUOTES, **_DASHES})
+_STRAIGHT: Final = str.maketrans({**_QUOTES, "\u201e": '"'})
 _WORD_SIGN: Final = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 """Of scripts that put spaces between words, or a digit."""
 _SPACED_WORD: Final = re.compile(rf"{_WORD_SIGN}+")
@@ -37,6 +38,11 @@ _SHORTEST_COPY: Final = 6  # a word counts as two, a sign of a script without sp
 def comparable_text(text: str) -> str:
     """`normalise`, with typographic quotes and dashes made plain: models retype them when they copy."""
     return normalise(unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHY))
+
+
+def typewriter_quotes(text: str) -> str:
+    """A text with these quotes alone, character for character."""
+    return text.translate(_STRAIGHT)
 
 
 def plain_letters(text: str) -> str:
@@ -135,9 +141,8 @@ TENSE_ENDINGS: Final = tuple(
     for past, now in product(pasts, (ending.strip("-") for ending in nows))
 )
 """Endings of verbs in the past, each with one that the same verb has in the present."""
-COUNTRIES: Final = frozenset(_PLACES["countries"])
-CITIES: Final = frozenset(_PLACES["cities"])
-"""In small letters; cities only where CLDR has them: those that a time zone is named after."""
+PLACES: Final[frozenset[str]] = frozenset().union(*_PLACES.values())
+"""Countries and cities in small letters; cities only where CLDR has them: those that a time zone is named after."""
 
 
 _PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u00ad": None})
@@ -217,19 +222,14 @@ def _one_form(word: str) -> str:
 
 def numbers_of(tokens: Sequence[str]) -> Iterator[str]:
     """Numbers in one form: "1,000" and "a thousand" are 1000, "twenty-one" is 21, "10:00" is 10."""
-    place = 0
-    while place < len(tokens):
-        word = tokens[place].casefold()
-        after = tokens[place + 1].casefold() if place + 1 < len(tokens) else ""
+    words = [token.casefold() for token in tokens]
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
         if word in TENS and after in ONES:
             yield str(int(TENS[word]) + int(ONES[after]))
-            place += 1
         elif word[-1].isdigit():
-            if not _ISO_DATE.fullmatch(word):
-                yield normalised_number(word)
-        elif word in NUMBERS:
+            yield from () if _ISO_DATE.fullmatch(word) else (normalised_number(word),)
+        elif word in NUMBERS and not (word in ONES and before in TENS):
             yield NUMBERS[word]
-        place += 1
 
 
 def normalised_number(digits: str) -> str:
@@ -237,14 +237,6 @@ def normalised_number(digits: str) -> str:
     if _THOUSANDS.fullmatch(digits):
         return re.sub(r"[.,]", "", digits)
     return digits.removesuffix(":00").replace(",", ".").replace("\u2212", "-")
-
-
-def dates_of(tokens: Sequence[str]) -> Iterator[str]:
-    for token in tokens:
-        if meaning := DATES.get(token.casefold()):
-            yield meaning
-        elif token[0].isdigit() and _ISO_DATE.fullmatch(token):
-            yield token
 
 
 def units_of(tokens: Sequence[str]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, get_type_hints
 from unittest.mock import ANY
 
@@ -20,7 +20,7 @@ from mnemolog.client.entities import EntityMethods
 from mnemolog.client.inputs import ScopeArgs, TurnArgs
 from mnemolog.client.search import SearchArgs
 from mnemolog.schemas.policy import LimitHit
-from mnemolog.server import bodies, serve, turns
+from mnemolog.server import bodies, frame, serve, turns
 from mnemolog.server.access import EVERYBODY, NotAuthenticatedError, Principal, Right
 from mnemolog.server.app import PUBLIC, build_app
 from mnemolog.server.gate import Authorise, Gate, RateLimit, TooManyRequestsError
@@ -125,6 +125,32 @@ async def test_the_sliders_lead_from_the_first_moments_to_now() -> None:
     assert ("Bern" in now.text, "Bonn" in now.text) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("method", "more"), [("GET", ""), ("GET", "/relations"), ("GET", "/neighbours"), ("POST", "/forget")]
+)
+async def test_a_name_with_a_slash_is_a_name_in_a_path(method: str, more: str) -> None:
+    async with AsyncInMemoryClient() as client:
+        app = build_app(client, Gate(client, tenant="default", keys=None), max_body=2000)
+        async with browser(app) as http:
+            scope: Any = {"json" if method == "POST" else "params": {"user_id": "alice"}}
+            answer = await http.request(method, f"/v1/entities/A%2FB{more}", **scope)
+    assert answer.json()["type"] == "urn:mnemolog:problem:NotInMemory"  # the client looks the name up
+
+
+async def test_a_body_that_does_not_come_ends_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame, "BODY_SECONDS", 0.01)
+
+    async def part() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(60)
+
+    app, client = local_app()
+    async with browser(app) as http:
+        answer = await http.post("/v1/turns", content=part())
+    assert (answer.status_code, len(client.producer.records)) == (408, 0)
+    assert "send it again" in answer.json()["detail"]
+
+
 async def test_a_stream_of_an_unknown_turn_ends_as_waiting_for_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "ALIVE_SECONDS", 0.01)
     async with AsyncInMemoryClient() as client:
@@ -225,8 +251,11 @@ async def test_a_problem_says_what_to_do_and_has_the_id_of_the_request() -> None
             await http.post("/v1/turns", json={"messages": "a" * 2000, "user_id": "alice"}),
             await http.get("/v1/nothing"),
             await http.get("/v1/facts", params={"user_id": "alice", "filters": "["}),
+            await http.get("/v1/facts", params={"user_id": "alice", "filter": "{}"}),
+            await http.post("/v1/facts/delete-all", params={"key": "home_city"}, json={"user_id": "alice"}),
         ]
-    assert [answer.status_code for answer in wrong] == [422, 422, 422, 413, 404, 422]
+    assert [answer.status_code for answer in wrong] == [422, 422, 422, 413, 404, 422, 422, 422]
+    assert not client.producer.records
     assert {answer.headers["content-type"] for answer in wrong} == {"application/problem+json"}
     assert (
         {answer.headers["x-request-id"] for answer in wrong}
