@@ -29,9 +29,13 @@ RESULTS: Final = Path(__file__).with_name("results")
 TRANSCRIPT: Final = RESULTS / "transcript.json"
 WORD: Final = RESULTS / "transcript.md"
 """What was wrong in the transcript, by hand."""
+BARE: Final = FOLDER / "without_schema.jsonl"
+RIVAL_LOCK: Final = ROOT / "tests" / "bench" / "rival" / "requirements.lock"
 TEMPLATE: Final = Path(__file__).with_name("model.md.in")
 PAGE: Final = ROOT / "docs" / "model.md"
 COLUMNS: Final = ("right", "unmet", "wrong_overwrites", "lost_updates", "unfounded", "duplicates")
+FIRST_PROMPT: Final = ("the first prompt", "13", "38.5 % (5/13)", "50.0 % (6/12)", "3.2", "4274", "529")
+"""Of the English moves of the development split; what a model replied to it was not kept."""
 HEAD: Final = ("cases of", "number", *(name.replace("_", " ") for name in COLUMNS), "calls", "tokens in", "out")
 
 
@@ -95,10 +99,13 @@ def model_page() -> str:
         "conflicts": conflict_table(recorded),
         "extractions": extraction_table(),
         "slots": slot_table(),
+        "bare_refusals": bare_refusals(),
         "families": family_table(recorded),
+        "first_prompt": first_prompt_table(recorded["dev"]),
         "dialogues": dialogue_table(every),
         "search": search_table(every, mem0),
         "mem0_cases": len(mem0),
+        "mem0_version": rival_version(),
         "transcript": "\n\n".join(one.shown() for one in talk.turns),
         "talk": talk_line(talk),
         "word": WORD.read_text().strip(),
@@ -197,6 +204,28 @@ def family_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]]) -> s
             if some := [one for one in _scored(outcomes.values()) if one.case.family == family]:
                 rows.append(_row(f"{family}, {split}", some, [outcomes[one.case.id] for one in some]))
     return table(HEAD, rows)
+
+
+def first_prompt_table(outcomes: Mapping[str, Outcome]) -> str:
+    """The first prompt, and today's on those of its cases that are recorded; what a case takes."""
+    some = [one for one in _scored(outcomes.values()) if one.case.family == "move"]
+    rates, costs = compute_rates(some), [outcomes[one.case.id] for one in some]
+    calls = fmean(one.calls for one in costs)
+    tokens = (f"{fmean(getattr(one, what) for one in costs):.0f}" for what in ("input_tokens", "output_tokens"))
+    today = ("today's prompt", str(len(some)), str(rates.right), str(rates.lost_updates), f"{calls:.1f}", *tokens)
+    head = ("moves, dev", "number", "right", "lost updates", "calls", "tokens in", "out")
+    return table(head, [FIRST_PROMPT, today])
+
+
+def bare_refusals() -> str:
+    """How many of the harmful questions the model refuses that have no instructions around them."""
+    complaints = [one["complaint"] for one in map(json.loads, BARE.read_text().splitlines()) if "complaint" in one]
+    return f"{sum('refuses' in one for one in complaints)} of {len(complaints)}"
+
+
+def rival_version() -> str:
+    """Of mem0, as locked."""
+    return next(line for line in RIVAL_LOCK.read_text().split() if line.startswith("mem0ai==")).partition("==")[2]
 
 
 def dialogue_table(every: Sequence[Outcome]) -> str:
