@@ -48,6 +48,8 @@ READY_SECONDS: Final = 120.0
 STOP_SECONDS: Final = 20.0
 CALL_SECONDS: Final = 290.0
 """For one reply, on processors that do other work besides."""
+MAX_REPLY_TOKENS: Final = 1024
+"""A small model may repeat itself without end."""
 FETCH_THREADS: Final = 4
 FETCH_STEP: Final = "fetching the model"
 BUILD: Final = (
@@ -224,7 +226,16 @@ async def model_server(*, slots: int = 2, slot_tokens: int = 8192) -> AsyncItera
             server="llama-server",
             arguments=[
                 *(str(program), "-m", str(weights), "--host", "127.0.0.1", "--port", str(port), "--alias", MODEL),
-                *("-t", str(os.cpu_count()), "-c", str(slots * slot_tokens), "--parallel", str(slots)),
+                *(
+                    "-t",
+                    str(os.cpu_count()),
+                    "-c",
+                    str(slots * slot_tokens),
+                    "--parallel",
+                    str(slots),
+                    "-n",
+                    str(MAX_REPLY_TOKENS),
+                ),
             ],
             folder=log.parent,
             log=log,

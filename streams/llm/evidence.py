@@ -460,7 +460,8 @@ class Source:
             yield "answer", "it rests on a bare answer, and nothing was asked just before"
         elif is_comparable and told.isdisjoint(asked.words):
             yield "answer", "it says something else than what was asked just before"
-        elif not asked.is_negative and (own.denies if kind == "yes" else not own.is_negative):
+        # "No" denies, whatever was asked; "yes" to a question that denies may mean both.
+        elif own.denies and not asked.is_negative if kind == "yes" else not own.is_negative:
             yield "answer", "it denies what the answer affirms, or affirms what that denies"
 
 
