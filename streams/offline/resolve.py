@@ -62,9 +62,10 @@ def _finding(says: Sequence[read.SlotStatement], new: _Fact, old: _Fact, at: dat
         return None if old.key else _of_words(new, old)
     if old.key is not None or new.key in TIE_TYPES:
         return None
-    ended = read.slot_statements(old.excerpt, at) if old.action_hint == "retract" else ()
-    over = (one.value for one in ended if one.act not in read.FILLS and new.key in one.keys)
-    return ("REPLACE", "what had ended is so again") if any(read.same_value(one, new.value) for one in over) else None
+    over = (it.value for it in read.slot_statements(old.excerpt, at) if it.act not in read.FILLS and new.key in it.keys)
+    is_denied = read.WORDS["negation"].search(old.excerpt) and {*_content(new.excerpt)} <= {*_content(old.excerpt)}
+    is_again = is_denied or any(read.same_value(one, new.value) for one in over)
+    return ("REPLACE", "what had ended is so again") if is_again else None
 
 
 def _of_slot(statement: read.SlotStatement, new: _Fact, old: _Fact) -> _Finding | None:

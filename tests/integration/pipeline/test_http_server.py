@@ -391,9 +391,9 @@ async def test_a_stop_ends_requests_that_wait_and_health_says_so(shared_worker: 
     async with httpx.AsyncClient(timeout=60) as http:
         async with serving(settings, without_keys=True) as served:
             assert [(await http.get(f"{served}/health/{name}")).status_code for name in ("live", "ready")] == [200, 200]
-            asked: Any = {"params": {"user_id": "alice", "wait": 60}}
-            waiting = asyncio.create_task(http.get(f"{served}/v1/turns/never", **asked))
-            request = http.build_request("GET", f"{served}/v1/turns/never/events", **asked)
+            alice: Any = {"user_id": "alice"}
+            waiting = asyncio.create_task(http.get(f"{served}/v1/turns/never", params=alice | {"wait": 60}))
+            request = http.build_request("GET", f"{served}/v1/turns/never/events", params=alice)
             stream = await http.send(request, stream=True)
             assert (await http.get(f"{served}/health/ready")).status_code == 200
             assert not waiting.done()
