@@ -101,19 +101,18 @@ def _slot_facts(kept: ExtractedFact, does: Sequence[read.SlotStatement]) -> Iter
         key, (form, words, kind) = min(one.keys), read.SLOTS[min(one.keys)]
         text = form.format(s=kept.subject, v=one.value, key=key)
         entities, relations = names_of_value(key, one.value, kept.subject)
-        yield kept.model_copy(
-            update={
-                "text": text,
-                "search_text": f"{text} {words}",
-                **kind,
-                "key": key,
-                "value": one.value,
-                "certainty": "strong" if (one.act, key) == ("states", "home_city") else "explicit",  # may be a part
-                "action_hint": "update" if one.act == "changes" else "new",
-                "entities": entities,
-                "relations": relations,
-            }
-        )
+        fields = {
+            "text": text,
+            "search_text": f"{text} {words}",
+            **kind,
+            "key": key,
+            "value": one.value,
+            "certainty": "strong" if (one.act, key) == ("states", "home_city") else "explicit",  # may be a part
+            "action_hint": "update" if one.act == "changes" else "new",
+            "entities": entities,
+            "relations": relations,
+        }
+        yield kept.model_copy(update=fields)
     if len(fills) < len(does) or not does:
         yield kept
 

@@ -12,7 +12,7 @@ from mnemolog.schemas.provenance import Verdict
 from mnemolog.streams.entities.names import TIE_TYPES
 from mnemolog.streams.llm.ports import NumberedConflicts
 from mnemolog.streams.offline import sentences as read
-from mnemolog.streams.text.differences import relate_subjects, same_negations, same_terms
+from mnemolog.streams.text import differences, readings
 from mnemolog.streams.text.tokens import NUMBERS
 
 _EMPTY: Final = frozenset("a an the do does at all any really very so now again".split())  # noqa: SIM905 -- words
@@ -36,8 +36,8 @@ def judge(conflicts: NumberedConflicts) -> Iterator[dict[str, Any]]:
             told_at = fact.event_time or max(at, known_since)
             goes_on = fact.event_time is not None and fact.action_hint == "new" and told_at < known.true_from  # "since"
             is_long_over = told_at + timedelta(days=31) < known_since
-            refused = {"KEEP": not same_terms(fact, known), "RETRACT": is_long_over, "REPLACE": goes_on}
-            is_free = label not in taken and relate_subjects(fact, known, conflicts.user_names) == "same"
+            refused = {"KEEP": not differences.same_terms(fact, known), "RETRACT": is_long_over, "REPLACE": goes_on}
+            is_free = label not in taken and differences.relate_subjects(fact, known, conflicts.user_names) == "same"
             if finding and is_free and not refused.get(finding[0]):
                 found[label] = finding
         verdict, reason = min(found.values(), key=lambda one: _ORDER.index(one[0]), default=("ADD", "is new"))
@@ -62,8 +62,10 @@ def _finding(says: Sequence[read.SlotStatement], new: _Fact, old: _Fact, at: dat
         return None if old.key else _of_words(new, old)
     if old.key is not None or new.key in TIE_TYPES:
         return None
-    over = (it.value for it in read.slot_statements(old.excerpt, at) if it.act not in read.FILLS and new.key in it.keys)
-    is_denied = read.WORDS["negation"].search(old.excerpt) and {*_content(new.excerpt)} <= {*_content(old.excerpt)}
+    ended = read.slot_statements(old.excerpt, at) if old.action_hint == "retract" else ()
+    over = (one.value for one in ended if one.act not in read.FILLS and new.key in one.keys)
+    says_not, denied = (read.WORDS["negation"].search(one.excerpt) for one in (new, old))
+    is_denied = denied and not says_not and {*readings.read(new.text).stems} <= {*readings.read(old.text).stems}
     is_again = is_denied or any(read.same_value(one, new.value) for one in over)
     return ("REPLACE", "what had ended is so again") if is_again else None
 
@@ -90,7 +92,7 @@ def _of_slot(statement: read.SlotStatement, new: _Fact, old: _Fact) -> _Finding 
 def _of_words(new: _Fact, old: _Fact) -> _Finding | None:
     """Two sentences, or answers with their questions: only one that denies the very words of the other ends it."""
     said, known = (read.without_fillers(one.text if _REFERS.search(one.text) else one.excerpt) for one in (new, old))
-    if _content(said) == _content(known) != [] and same_negations(said, known):
+    if _content(said) == _content(known) != [] and differences.same_negations(said, known):
         return ("KEEP", "the same words")
     is_sure = not (isinstance(new, ExtractedFact) and new.certainty == "weak") and not read.WORDS["doubt"].search(said)
     says, knew = (read.WORDS["likes"].sub("like", read.WORDS["dislikes"].sub("not like", one)) for one in (said, known))

@@ -37,9 +37,8 @@ _PATTERNS: Final = tuple(
 """What a clause does to a slot, its keys, and the form of the clause, which may have groups that tell the key."""
 FILLS: Final = ("states", "changes")
 _ROWS: Final = _TABLES["written"]
-SLOTS: Final = _ROWS | {
-    tie: _ROWS[kind] for kind in ("pet", "relative") for tie in compiled(f"{{{kind}}}", _PARTS).groupindex
-}
+_TIES: Final = {tie: _ROWS[kind] for kind in ("pet", "relative") for tie in compiled(f"{{{kind}}}", _PARTS).groupindex}
+SLOTS: Final = _ROWS | _TIES
 """By key how its facts are written: the text, more words for searches, the category and the importance."""
 _MANY: Final = (_ROWS["allergy"], _ROWS["pet"])  # of which a message may name several
 _HOMES: Final = frozenset(Path(__file__).with_name("cities.txt").read_text(encoding="utf-8").splitlines())
