@@ -15,10 +15,10 @@ MAX_TEXT = 1_000_000
 MAX_IDENTIFIER_BYTES = 256
 MAX_MODEL_NAME = 200  # characters; a model's name is a part of keys, for which Postgres has 2 704 bytes
 MAX_DEPTH = 64  # of lists and objects inside metadata
-_INT64 = range(-(2**63), 2**63)
+_INT64_END = 2**63
 _YEARS = range(2, 9999)  # a year's margin, so that every zone can show the time
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_IDENTIFIER_PATTERN = r"^(?!\*$)[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
+_IDENTIFIER_PATTERN = r"^(?!\*{1,2}$)[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
 
 
 def _storable(text: str) -> str:
@@ -35,8 +35,8 @@ def _storable(text: str) -> str:
 def _identifier(text: str) -> str:
     if _CONTROL.search(text) or text != text.strip():
         raise ValueError("an id has no control characters and no white space at its ends")
-    if text == "*":
-        raise ValueError("'*' stands for 'any' in queries and cannot be an id")
+    if text in ("*", "**"):
+        raise ValueError(f"{text!r} stands for 'any' in queries and cannot be an id")
     if len(text.encode()) > MAX_IDENTIFIER_BYTES:
         raise ValueError(f"an id has at most {MAX_IDENTIFIER_BYTES} bytes in UTF-8: five of them fit into an index")
     return text
@@ -56,10 +56,10 @@ def _storable_json(value: Any, depth: int = 0) -> Any:
                 _storable_json(item, depth + 1)
         case str():
             _storable(value)
-        case int() if value not in _INT64:
-            raise ValueError("metadata holds a whole number beyond 64 bits; send it as a string")
         case float() if not math.isfinite(value):
             raise ValueError("metadata holds a number that is not finite; send it as a string")
+        case int() | float() if not -_INT64_END <= value < _INT64_END:  # Postgres gives 1e300 back as a whole number
+            raise ValueError("metadata holds a number beyond 64 bits; send it as a string")
         case None | bool() | int() | float():
             pass
         case _:

@@ -203,6 +203,7 @@ def _nested(depth: int) -> dict[str, Any]:
     [
         ({"metadata": {"a": ["\ud83d"]}}, "surrogate"),
         ({"metadata": {"a": 2**63}}, "beyond 64 bits"),
+        ({"metadata": {"a": -1e19}}, "beyond 64 bits"),
         ({"metadata": {"a": {"b": datetime(2026, 4, 11, tzinfo=UTC)}}}, "a datetime, which is not a JSON value"),
         ({"metadata": {"a": ("b",)}}, "a tuple, which is not a JSON value"),
         ({"metadata": _nested(MAX_DEPTH)}, "nested deeper"),
