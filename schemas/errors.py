@@ -109,11 +109,12 @@ class UnsupportedVersionError(MnemologError, ValueError):
         self.known = known
 
 
-def describe_faults(error: ValidationError) -> str:
+def describe_faults(error: ValidationError | Sequence[ErrorDetails]) -> str:
     """The first faults, each with its place. A field's name comes from the publisher: control characters are shown."""
+    faults = true_faults(error) if isinstance(error, ValidationError) else error
     described = (
         f"{'.'.join(map(str, fault['loc'])) or 'the record'}{_sentence(fault)}"[:MAX_FAULT_CHARACTERS]
-        for fault in true_faults(error)[:MAX_FAULTS]
+        for fault in faults[:MAX_FAULTS]
     )
     return "; ".join(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", one) for one in described)
 

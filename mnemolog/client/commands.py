@@ -352,7 +352,7 @@ class CommandMixin(CommandBase):
 
     @Order
     async def delete(self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
-        """Delete a fact, with all that took its place since; or up to 100 of a scope, all or none.
+        """Delete a fact, with all that took its place since. Or up to 100 of a scope, all or none.
 
         So the id of a former version deletes it, and each version after it; the `notes` of the result say so. The
         history keeps them, and `undo` restores them.

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.errors import MnemologError
-from mnemolog.server import commands, entities, facts, mem0, operations, page, turns
+from mnemolog.server import facts, mem0, methods, operations, page, turns
 from mnemolog.server.frame import RequestFrame
 from mnemolog.server.gate import Gate, refuse_unknown_query
 from mnemolog.server.problems import MEDIA_TYPE, Problem, problem, problem_of
@@ -65,7 +65,7 @@ def build_app(client: AsyncMemoryClient, gate: Gate, *, max_body: int, page_comm
     app = FastAPI(title="Mnemolog", version=version("mnemolog"), docs_url=None, redoc_url=None, openapi_url=None)
     app.state.client, app.state.gate, app.state.draining = client, gate, asyncio.Event()
     app.include_router(health)
-    for one in (turns, facts, entities, commands, operations):
+    for one in (turns, facts, methods, operations):
         app.include_router(one.router, responses=FAULTS, dependencies=[Depends(refuse_unknown_query)])
     app.include_router(mem0.router, responses=FAULTS)  # its programs may send more than it knows
     app.include_router(page.router)

@@ -1,19 +1,22 @@
-"""Bodies of requests; their fields are arguments of the client's methods, which check them again."""
+"""Fields of requests: the arguments of the client's methods, which check them, in the types that JSON has for them."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+import inspect
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+from types import NoneType
+from typing import Annotated, Any, Final, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, create_model
 
-from mnemolog.client.search import Include, WhenAsked
-from mnemolog.projections.context import DEFAULT_BUDGET_TOKENS, ContextFormat
-from mnemolog.projections.search.search import Fusion
-from mnemolog.projections.search.turn_search import TurnStatus
-from mnemolog.schemas.facts import FactStatus
+from mnemolog.client.async_client import AsyncMemoryClient
 
 Time = Annotated[str, Field(description="a day (2026-01-31, from 00:00 UTC), or a time with its zone")]
-MAX_TURNS = 1000
+MAX_TURNS: Final = 1000
 """Of a batch."""
+_OWN: Final = Field(default=None, json_schema_extra=lambda schema: schema.__delitem__("default"))
+"""The default of an argument that is the method's own."""
+_DEFAULTS: Final[Mapping[Any, Any]] = {inspect.Parameter.empty: ..., ...: _OWN, (): []}
+"""The default of a field, by that of an argument which JSON cannot have."""
 
 
 class Body(BaseModel):
@@ -28,12 +31,38 @@ class Body(BaseModel):
 
     @property
     def ids(self) -> dict[str, str | None]:
-        return {"user_id": self.user_id, "agent_id": self.agent_id, "app_id": self.app_id, "run_id": self.run_id}
+        return {name: getattr(self, name) for name in Body.model_fields}
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The fields that are given, without the ids."""
         return {name: getattr(self, name) for name in self.model_fields_set if name not in Body.model_fields}
+
+
+def json_type(hint: Any) -> Any:
+    """What JSON has in place of an argument: ids and times are texts, and of one or several it is a list."""
+    kinds = {get_origin(one) or one for one in get_args(hint)}
+    if str not in kinds or get_origin(hint) in (Iterable, Mapping):
+        return hint
+    plain: Any = list[str] if Iterable in kinds else Time if datetime in kinds else str
+    return plain | None if NoneType in kinds else plain
+
+
+def fields_of(method: Callable[..., Any], *, beside: Collection[str] = ()) -> Iterator[tuple[str, Any, Any]]:
+    """The name, type and default of each argument but those of the scope, `wait`, and those that stand elsewhere."""
+    elsewhere = {"self", "tenant", "actor", "wait", *Body.model_fields, *beside}
+    for one in inspect.signature(method).parameters.values():
+        if one.name not in elsewhere:
+            yield one.name, json_type(one.annotation), _DEFAULTS.get(one.default, one.default)
+
+
+def body_of(name: str, method: Callable[..., Any], *, beside: Collection[str] = (), **fields: Any) -> type[Body]:
+    """A body with the arguments of a method; the types of `fields` go before its own."""
+    types: dict[str, Any] = {
+        argument: (SkipValidation[fields.get(argument, kind)], default)  # type: ignore[misc] # a type that is computed
+        for argument, kind, default in fields_of(method, beside=beside)
+    }
+    return create_model(f"{name}Body", __base__=Body, __doc__=inspect.getdoc(method), **types)
 
 
 class SaidMessage(BaseModel):
@@ -46,29 +75,13 @@ class SaidMessage(BaseModel):
     name: str | None = None
 
 
-class TurnBody(Body):
+_Turn: Any = body_of("Turn", AsyncMemoryClient.add, messages=str | list[SaidMessage])
+_Search: Any = body_of("Search", AsyncMemoryClient.search)
+_Context: Any = body_of("Context", AsyncMemoryClient.context, beside=("count_tokens",))
+
+
+class TurnBody(_Turn):  # type: ignore[misc]
     """A turn: `messages` is what the user says, or a list of messages. A second one of a `turn_id` does nothing."""
-
-    messages: str | list[SaidMessage]
-    turn_id: str | None = None
-    infer: bool = True
-    occurred_at: Time | None = None
-    metadata: dict[str, Any] | None = None
-    speaker: str | None = None
-    valid_until: Time | None = None
-    recalled: list[str] = []
-    immutable: bool = False
-    overrides: dict[str, Any] | None = None
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        return {name: value for name, value in super().arguments.items() if name != "messages"}
-
-    @property
-    def said(self) -> str | list[dict[str, Any]]:
-        if isinstance(self.messages, str):
-            return self.messages
-        return [one.model_dump(exclude_unset=True) for one in self.messages]
 
 
 class BatchBody(BaseModel):
@@ -79,53 +92,11 @@ class BatchBody(BaseModel):
     turns: Annotated[list[TurnBody], Field(min_length=1, max_length=MAX_TURNS)]
 
 
-ScopeIds = dict[str, str | None]
-
-
-class SearchBody(Body):
+class SearchBody(_Search):  # type: ignore[misc]
     """A search; `docs/search.md` says what each field does."""
 
-    query: str
-    limit: int = 20
-    threshold: float | None = None
-    min_confidence: float | None = None
-    filters: dict[str, Any] | None = None
-    state: FactStatus | Sequence[FactStatus] | None = None
-    believed_at: Time | None = None
-    true_at: Time | None = None
-    any: Sequence[ScopeIds] | None = None
-    period: Sequence[Time] | None = None
-    only_period: bool = False
-    neighbours: int = 0
-    per_matter: int = 3
-    explain: bool = False
-    ranks: bool = False
-    fusion: Fusion = "rrf"
-    rrf_k: int = 60
-    half_life_days: float = 365.0
-    weights: dict[str, float] | None = None
-    rerank: bool = False
-    variants: int = 0
-    when: WhenAsked = "boost"
-    include: Include | Sequence[Include] = "facts"
-    turn_status: TurnStatus | Sequence[TurnStatus] | None = None
 
-
-class ContextBody(Body):
+class ContextBody(_Context):  # type: ignore[misc]
     """A context for a prompt; without a `query` nothing is searched."""
 
-    query: str | None = None
-    budget_tokens: int = DEFAULT_BUDGET_TOKENS
-    format: ContextFormat = "markdown"
-    min_confidence: float | None = None
-    doubtful: bool = True
-    summaries: bool = False
-    limit: int = 20
-    threshold: float | None = None
-    any: Sequence[ScopeIds] | None = None
-
-
-class CommandBody(Body):
-    """A command. The same one under the same `command_id` is carried out once."""
-
-    command_id: str | None = None
+    query: SkipValidation[str | None] = None

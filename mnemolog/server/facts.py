@@ -1,4 +1,4 @@
-"""Routes about facts: search, context, lists, and one fact's life."""
+"""Routes that read otherwise than a method of the client does: search, context, lists by pages, and a past moment."""
 
 from typing import Annotated, Any, Final
 
@@ -9,12 +9,9 @@ from pydantic import BaseModel
 from mnemolog.client.search import SearchResult
 from mnemolog.projections.context import Context
 from mnemolog.projections.errors import QueryError
-from mnemolog.projections.queries.diff import Diff
-from mnemolog.projections.queries.explain import Explanation, History
-from mnemolog.projections.queries.pending import PendingFact, PendingMerge, UnresolvedFact
-from mnemolog.projections.queries.results import Axis, Fact, FoundFact, Profile
+from mnemolog.projections.queries.entities import Entity
+from mnemolog.projections.queries.results import Fact
 from mnemolog.server.bodies import ContextBody, SearchBody, Time
-from mnemolog.server.commands import FactId
 from mnemolog.server.gate import Access, Memory, Reader
 
 MAX_PAGE: Final = 1000
@@ -30,22 +27,28 @@ class FactPage(BaseModel):
     next: str | None
 
 
+class EntityPage(BaseModel):
+    """Entities in the order in which they were named first; `next` is what `after` of the next page is."""
+
+    items: list[Entity]
+    next: str | None
+
+
 @router.post("/search")
 async def search(access: Reader, body: SearchBody) -> SearchResult:
     """The facts nearest to a question in meaning and words, best first; the question is embedded here."""
-    arguments = body.arguments
-    return await access.memory(body.ids).search(**arguments | _scopes(access, arguments))
+    return await access.memory(body.ids).search(**_arguments(access, body))
 
 
 @router.post("/context")
 async def context(access: Reader, body: ContextBody) -> Context:
     """What is known and matters to a question, as a text of at most `budget_tokens` for a prompt."""
-    arguments = {"query": None, **body.arguments}
-    return await access.memory(body.ids).context(**arguments | _scopes(access, arguments))
+    return await access.memory(body.ids).context(**{"query": None, **_arguments(access, body)})
 
 
-def _scopes(access: Access, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"any": access.scopes(arguments["any"])} if "any" in arguments else {}
+def _arguments(access: Access, body: SearchBody | ContextBody) -> dict[str, Any]:
+    arguments: dict[str, Any] = body.arguments
+    return arguments | ({"any": access.scopes(arguments["any"])} if "any" in arguments else {})
 
 
 def read_filters(text: str | None) -> dict[str, Any] | None:
@@ -84,43 +87,13 @@ async def facts_as_of(memory: Memory, believed_at: Time, true_at: Time | None = 
     return await memory.facts(believed_at=believed_at, true_at=true_at)
 
 
-@router.get("/facts/{fact_id}")
-async def fact(memory: Memory, fact_id: FactId) -> FoundFact:
-    """A fact as it is now; of a former version what took its place."""
-    return await memory.get(fact_id)
-
-
-@router.get("/facts/{fact_id}/history")
-async def history(memory: Memory, fact_id: FactId) -> History:
-    """A fact's versions, and every event that made or touched them."""
-    return await memory.history(fact_id)
-
-
-@router.get("/facts/{fact_id}/explain")
-async def explain(memory: Memory, fact_id: FactId) -> Explanation:
-    """Where a fact comes from: its turn and excerpt, how it was decided, what happened to it since."""
-    return await memory.explain(fact_id)
-
-
-@router.get("/profile")
-async def profile(memory: Memory) -> Profile:
-    """What is known of exactly one scope, by section."""
-    return await memory.profile()
-
-
-@router.get("/pending")
-async def pending(memory: Memory) -> list[PendingFact | PendingMerge]:
-    """Changes that wait for a confirmation, the oldest first."""
-    return await memory.pending()
-
-
-@router.get("/unresolved")
-async def unresolved(memory: Memory) -> list[UnresolvedFact]:
-    """Facts whose conflict could not be decided, the oldest first."""
-    return await memory.unresolved()
-
-
-@router.get("/diff")
-async def diff(memory: Memory, since: Time, until: Time | None = None, axis: Axis = "believed") -> Diff:
-    """What changed from `since` up to `until` (now unless given)."""
-    return await memory.diff(since, until, axis=axis)
+@router.get("/entities", tags=["entities"])
+async def entities(
+    memory: Memory,
+    limit: PageSize = 100,
+    after: str | None = None,
+    kind: Annotated[str | None, Query(alias="type")] = None,
+) -> EntityPage:
+    """The entities of a scope, or those of one type, a page at a time. The user is one."""
+    found = await memory.entities.list(type=kind, limit=limit, after=after)
+    return EntityPage(items=found, next=str(found[-1].entity_id) if len(found) == limit else None)

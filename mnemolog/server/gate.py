@@ -159,8 +159,8 @@ def _check_local(connection: HTTPConnection) -> None:
 def refuse_unknown_query(request: Request) -> None:
     """Raise `RequestValidationError` for a name that the route does not know: what it should narrow would stay wide."""
     if unknown := request.query_params.keys() - _names_in_query(request.scope["route"].dependant):
-        said = "this route has no such parameter in its query"
-        raise RequestValidationError([{"loc": ("query", name), "msg": said} for name in sorted(unknown)])
+        fault = {"type": "unknown_query", "msg": "this route has no such parameter in its query", "input": ""}
+        raise RequestValidationError([fault | {"loc": ("query", name)} for name in sorted(unknown)])
 
 
 def _names_in_query(dependant: Dependant) -> set[str]:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from mnemolog import errors
 from mnemolog.common.logs import get_logger
+from mnemolog.schemas.errors import describe_faults
 from mnemolog.server import page
 from mnemolog.server.access import ForbiddenError, NotAuthenticatedError
 from mnemolog.server.gate import TooManyRequestsError
@@ -25,6 +26,7 @@ _AWAY: Final = "the memory is not available at the moment: send the request agai
 _UNCONFIRMED: Final = "the broker has not confirmed it: send it again after {} s, with the same ids nothing is doubled"
 
 ADVICE: Final = {
+    400: "send JSON in UTF-8 that is not nested deeply",
     408: "the body did not come in time: send it again",
     413: "send it in parts, or raise MNEMOLOG_HTTP_MAX_BODY",
 }
@@ -115,11 +117,15 @@ def answer_to(error: Exception) -> tuple[int, str, dict[str, Any]]:
 
 
 def _faults_of(error: RequestValidationError) -> str:
-    found = error.errors()[:5]
-    faults = [f"{'.'.join(map(str, one['loc'][1:])) or 'body'}: {one['msg']}" for one in found]
-    if any(one["loc"] == ("body",) for one in found):
-        faults.append("send a JSON object with the header Content-Type: application/json")
-    return "; ".join(faults)
+    faults: Any = error.errors()
+    first = faults[0]
+    if first["type"] == "json_invalid":
+        return f"the body is not valid JSON, at character {first['loc'][1]}: {first['ctx']['error']}"
+    if first["loc"] == ("body",):
+        return "send a JSON object with the header Content-Type: application/json"
+    for one in faults:
+        one["loc"] = one["loc"][1:]  # without the word body, query or path
+    return describe_faults(faults)
 
 
 async def problem_of(request: Request, error: Exception) -> Response:

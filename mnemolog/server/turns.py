@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 
 import orjson
 import uuid_utils
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
 from mnemolog.client.async_client import AsyncMemoryClient
-from mnemolog.client.inputs import TurnArgs, check_time
+from mnemolog.client.inputs import check_time
 from mnemolog.client.turns import as_messages, build_turn
 from mnemolog.errors import InvalidTurnError, MnemologError, UnknownTurnError
 from mnemolog.projections.queries.results import Result
@@ -47,8 +47,8 @@ async def add_turn(
     idempotency_key: Annotated[str | None, Header(description="the turn_id, where the body has none")] = None,
 ) -> Result:
     """Publish one turn; it is accepted once the broker has it for good. The same turn_id again does nothing."""
-    arguments = {**body.arguments, "turn_id": body.turn_id or idempotency_key}
-    return await publication.send(body.ids, lambda memory: memory.add(body.said, **arguments))
+    arguments = {"turn_id": idempotency_key, **body.arguments}
+    return await publication.send(body.ids, lambda memory: memory.add(**arguments))
 
 
 @router.post("/batch", status_code=202)
@@ -60,16 +60,14 @@ async def add_turns(access: Publisher, body: BatchBody) -> Results:
 
 def _turn_of(access: Access, number: int, body: TurnBody) -> Turn:
     """Raises `InvalidTurnError` that names the place."""
+    given = {name: value for name, value in body.arguments.items() if value is not None}
+    identity = {"turn_id": str(uuid_utils.uuid7()), "occurred_at": datetime.now(UTC)}
     scope = access.scope(body.ids)
-    given: Any = {name: value for name, value in body.arguments.items() if name not in ("messages", "turn_id")}
-    for name in ("occurred_at", "valid_until"):
-        if given.get(name) is not None:
-            given[name] = check_time(f"turns.{number}.{name}", given[name], InvalidTurnError)
-    whose = {name: scope.get(name) for name in SCOPE_FIELDS}
-    identity = {"turn_id": body.turn_id or str(uuid_utils.uuid7()), "occurred_at": datetime.now(UTC)}
+    arguments: Any = identity | given | {name: scope.get(name) for name in SCOPE_FIELDS}
     try:
-        messages, _ = as_messages(body.said)
-        arguments = cast("TurnArgs", {**identity, **given, **whose})
+        for name in {"occurred_at", "valid_until"} & given.keys():
+            arguments[name] = check_time(name, given[name], InvalidTurnError)
+        messages, _ = as_messages(arguments.pop("messages"))
         return build_turn(messages, arguments, max_bytes=DEFAULT_MAX_TURN_BYTES)
     except InvalidTurnError as error:
         raise InvalidTurnError(f"turns.{number}: {error}") from error
