@@ -3,8 +3,8 @@
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from types import NoneType
-from typing import Annotated, Any, Final, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, create_model
 
@@ -42,7 +42,7 @@ class Body(BaseModel):
 def json_type(hint: Any) -> Any:
     """What JSON has in place of an argument: ids and times are texts, and of one or several it is a list."""
     kinds = {get_origin(one) or one for one in get_args(hint)}
-    if str not in kinds or get_origin(hint) in (Iterable, Mapping):
+    if str not in kinds or get_origin(hint) not in (Union, UnionType):
         return hint
     plain: Any = list[str] if Iterable in kinds else Time if datetime in kinds else str
     return plain | None if NoneType in kinds else plain

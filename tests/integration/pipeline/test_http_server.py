@@ -339,7 +339,8 @@ async def test_commands_change_and_undo(url: str, keys: KeyStore, tenant: Tenant
         done = await http.patch(f"/v1/facts/{fact_id}", params=wait, json={"text": "Alice lives in Basel."})
         assert (done.status_code, done.json()["success"]) == (200, True), done.text
         assert done.json()["actor"].startswith("key:")
-        right = await http.post(f"/v1/facts/{fact_id}/correct", params=wait, json={"text": "Alice lives in Bonn."})
+        bonn = {"text": "Alice lives in Bonn.", "categories": ["identity", "travel"]}
+        right = await http.post(f"/v1/facts/{fact_id}/correct", params=wait, json=bonn)
         assert right.json()["success"], right.text
         undone = await http.post("/v1/undo", params=wait, json={"turn_id": right.json()["turn_id"]})
         assert undone.json()["success"], undone.text
