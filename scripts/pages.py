@@ -139,25 +139,25 @@ def vocabulary_page() -> str:
         (f"`{entry.event}`", *(", ".join(getattr(entry, column)) or "none" for column in OTHER_SYSTEMS))
         for entry in VOCABULARY
     ]
-    effects = [(f"`{entry.event}`", entry.effect) for entry in VOCABULARY]
+    effects = "".join(item(f"`{entry.event}`: {entry.effect}") for entry in VOCABULARY)
     words = table(("event", *OTHER_SYSTEMS.values()), rows)
     return page(
         "Vocabulary",
         "Which words other memory layers have for each event, what it does to rows, and what each status means.",
-        f"{words}\n## Effect on rows\n\n{table(('event', 'rows of `facts`'), effects)}\n{_statuses()}",
+        f"{words}\n## Effect on rows of `facts`\n\n{effects}\n{_statuses()}",
     )
 
 
 def _statuses() -> str:
     """Each status with its meaning; the words are the same in Python, on the command line, in JSON and in SQL."""
-    subjects: Mapping[str, tuple[str, Mapping[Any, str]]] = {
-        "Status of a turn or a command": ("status", TURN_STATUSES),
-        "Status of a fact": ("status", FACT_STATUSES),
-        "Settlement of a pending fact": ("settlement", SETTLEMENTS),
+    subjects: Mapping[str, Mapping[Any, str]] = {
+        "Status of a turn or a command": TURN_STATUSES,
+        "Status of a fact": FACT_STATUSES,
+        "Settlement of a pending fact": SETTLEMENTS,
     }
     return "\n".join(
-        f"## {title}\n\n{table((word, 'meaning'), [(f'`{name}`', meaning) for name, meaning in meanings.items()])}"
-        for title, (word, meanings) in subjects.items()
+        f"## {title}\n\n{''.join(item(f'`{name}`: {meaning}') for name, meaning in meanings.items())}"
+        for title, meanings in subjects.items()
     )
 
 
