@@ -58,10 +58,9 @@ HTTP_METRICS: Final = """\
 `mnemolog up` shows them among its own.
 """
 OVERWRITES: Final = """\
-An overwrite is a decision that ends a known fact, or announces its end: an event `facts_merged`, `fact_replaced`,
-`fact_contradicted`, `fact_retracted`, `fact_expired`, `fact_corrected`, or `conflict_resolved` other than `keep_both`;
-and `fact_pending`, which was held back from it. An undo, a rejection and late news that was history when it came are
-none. The view `overwrites` has a row for each.
+An overwrite is a decision that ends a known fact, or announces its end (`facts_merged`, `fact_replaced`,
+`fact_contradicted`, `fact_retracted`, `fact_expired`, `fact_corrected`, `conflict_resolved` other than `keep_both`), or
+that a guard holds back from that (`fact_pending`). The view `overwrites` has a row for each.
 
 * It belongs to who proposed it: `by` is `model`, with the model and its prompt version, `application` or `human` for a
   command, `timer` for an end that has come, or the rule that decided it. An overwrite that was held back belongs to the

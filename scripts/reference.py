@@ -55,11 +55,14 @@ or when the command has ended.
 * `Shown` is a `SearchResult`, a `Context`, or one or more of `Hit`, `Fact`, `ContextFact` and ids.
 * `File` is a path or an open binary file, `When` a `datetime`, a `date` or a [text](client.md#times).
 
-In lists of fields "ids" are `tenant`, `user_id`, `agent_id`, `app_id` and `run_id`.
+Below the name of a type are its fields. In them "ids" are `tenant`, `user_id`, `agent_id`, `app_id` and `run_id`.
 """
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "SearchArgs": "[Search](search.md#options) explains each.",
     "Settings": "[Settings](settings.md) lists all.",
+    "Turn": "[Records](records.md#a-turn) explains each.",
+    "Policy": "[Policies](policy.md) explains them.",
+    "Weights": "How much each signal counts, 0 to 1: 0 switches it off. [Search](search.md#options) has the defaults.",
 }
 """Where a type is described in place of its docstring."""
 
@@ -106,9 +109,9 @@ def _type(name: str, kind: Any) -> str:
     names = [one.name for one in fields(kind)] if is_dataclass(kind) else list(kind.__annotations__)
     base = kind.__mro__[1]
     known = getattr(base, "__dataclass_fields__", {})
-    inherited = f"those of `{base.__name__}`, " if known else ""
+    inherited = f"All of `{base.__name__}`, " if known else ""
     listed = _listed(one for one in names if not one.startswith("_") and one not in known)
-    return f"### {name}\n\n{described}\n\n{paragraph(f'Fields: {inherited}{listed}.')}\n"
+    return f"### {name}\n\n{paragraph(f'{inherited}{listed}')}\n{described}\n\n"
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -131,7 +134,7 @@ def _signature(name: str, described: Any) -> str:
     arrow = "" if returned in (signature.empty, None) else f" -> {_plain(inspect.formatannotation(returned))}"
     line = f"{name}({', '.join(given)}){arrow}"
     spread = "".join(f"    {one},\n" for one in given)
-    return f"```text\n{line if len(line) <= _SIGNATURE else f'{name}({chr(10)}{spread}){arrow}'}\n```\n\n"
+    return f"`{line}`\n\n" if len(line) <= _SIGNATURE else f"```text\n{name}(\n{spread}){arrow}\n```\n\n"
 
 
 def _plain(annotated: str) -> str:
