@@ -13,6 +13,7 @@ import re
 import shlex
 import signal
 import subprocess
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,7 +84,8 @@ def printed() -> dict[Path, str]:
     texts = {PAGE: [INTRO], OTHERS: [""]}
     with server_folder() as folder:
         for title, command, output in _screens(folder):
-            text = f"$ mnemolog {command}\n{output.rstrip()}\n"
+            typed = " \\\n    ".join(textwrap.wrap(f"$ mnemolog {command}", 77, break_on_hyphens=False))
+            text = f"{typed}\n{output.rstrip()}\n"
             if title:
                 texts[PAGE].append(f"## {title}\n\n```text\n{text}```\n")
             else:

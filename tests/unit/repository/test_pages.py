@@ -59,6 +59,13 @@ def test_links_and_names_of_files_and_make_targets_lead_somewhere(page: Path) ->
     assert set(re.findall(r"(?:^|`)make ([a-z]+)\b", text, re.MULTILINE)) <= set(targets)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_lines_of_code_are_not_cut_off(page: Path) -> None:
+    """A block of code does not wrap on the site."""
+    blocks = re.findall(r"^ *```\w*\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert [line for block in blocks for line in block.splitlines() if len(line) > 100] == []
+
+
 @cache
 def all_commands() -> Any:
     return get_command(app)
