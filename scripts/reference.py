@@ -60,6 +60,7 @@ Below the name of a type are its fields. In them "ids" are `tenant`, `user_id`, 
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "SearchArgs": "[Search](search.md#options) explains each.",
     "Settings": "[Settings](settings.md) lists all.",
+    "TurnArgs": "[Records](records.md#a-turn) explains each; [times](client.md#times) may be texts.",
     "Turn": "[Records](records.md#a-turn) explains each.",
     "Policy": "[Policies](policy.md) explains them.",
     "Weights": "How much each signal counts, 0 to 1: 0 switches it off. [Search](search.md#options) has the defaults.",
