@@ -188,5 +188,5 @@ def with_ids(shell: CommandLine, arguments: Sequence[str]) -> list[str]:
         fact = shell.json("facts", "--user", "alice")[-1]
         ids = {"3f2a1b4c": fact["fact_id"], "FACT": fact["fact_id"], "TURN": fact["source_id"]}
     if "EVENT" in arguments:
-        ids = {"EVENT": shell.json("entity", "Tom", "--user", "alice")["history"][-1]["event_id"]}
+        ids = {"EVENT": shell.json("entity", "Tom from work", "--user", "alice")["history"][-1]["event_id"]}
     return [ids.get(argument, argument) for argument in arguments]
