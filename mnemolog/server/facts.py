@@ -87,7 +87,7 @@ async def facts_as_of(memory: Memory, believed_at: Time, true_at: Time | None = 
     return await memory.facts(believed_at=believed_at, true_at=true_at)
 
 
-@router.get("/entities", tags=["entities"])
+@router.get("/entities")
 async def entities(
     memory: Memory,
     limit: PageSize = 100,
