@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
-from itertools import dropwhile, islice, pairwise
+from itertools import dropwhile, islice, pairwise, takewhile
 from typing import Any, Final, NamedTuple
 
 from mnemolog.schemas.base import normalise
@@ -131,8 +131,7 @@ _OWN_WORDS: Final = WORDS["first_person"] | WORDS["my"]
 _PASTS: Final = frozenset().union(*(past for past, _ in TENSES))
 _UNITS: Final = frozenset(UNITS.values())
 _MEASURES: Final = frozenset(map(stem_of, {*WORDS["habits"], *UNITS, *DATES}))
-_ENDS: Final = CLAUSE_ENDS | CONJUNCTIONS | WORDS["alternatives"] | WORDS["contrast"]
-_SIDES: Final = _ENDS | {"while", "whereas", "während", "mientras"}
+_ENDS: Final = CLAUSE_ENDS | CONJUNCTIONS | WORDS["alternatives"] | WORDS["contrast"] | {"while", "whereas"}
 _STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["people"] | {"it", "es", "il"}
 _IS: Final = frozenset({"is", "are", "am", "was", "were"})
 _SKIPPED: Final = frozenset({"well", "and", "but", "so", "и", ","})
@@ -171,13 +170,31 @@ class EvidenceMessage:
 class Clause(NamedTuple):
     """A clause of a sentence; `head` is the denial before a list that it may go on with ("I avoid" of "and milk").
 
-    `others` are the words for whom it is about, if that is not its speaker; `is_contrast`: "but" stands before it.
+    `others` are the words for whom it is about, if that is not its speaker; `whom` has also names that are in no list,
+    and `USER`; `is_contrast`: "but" stands before it.
     """
 
     said: Reading
     head: tuple[str, ...]
     others: frozenset[str]
+    whom: frozenset[str]
     is_contrast: bool = False
+
+    @property
+    def details(self) -> frozenset[str]:
+        """What it says of these: the beginnings of its content words and its numbers, but for its verb."""
+        about = WORDS["first_person"] if USER in self.whom else self.whom
+        begin = next((at for at, word in enumerate(self.said.lower) if word in about), 0)
+        lower = tuple(dropwhile(about.__contains__, self.said.lower[begin:]))
+        verb = next((at for at, one in enumerate(lower) if one not in WORDS["auxiliaries"] and one[-2:] != "ly"), 0)
+        is_verb = len(lower) > 1 and (not verb or lower[verb - 1] not in _IS or lower[verb].endswith("ing"))
+        told = self.said.tokens[len(self.said.tokens) - len(lower) + verb + is_verb :]
+        return _details(Reading(" ".join(told), told))
+
+    def points_at(self, whom: frozenset[str]) -> bool:
+        """Whether it has a word for one of these, or for what was said before."""
+        words = WORDS["pronouns"] | whom | (WORDS["first_person"] if USER in whom else frozenset())
+        return not words.isdisjoint(self.said.lower)
 
     def in_list(self, told: frozenset[str]) -> Reading:
         """The clause with the denial before it, if it only goes on with a list for a text that tells this."""
@@ -185,27 +202,6 @@ class Clause(NamedTuple):
             tokens = (*self.head, *self.said.tokens)
             return Reading(" ".join(tokens), tokens)
         return self.said
-
-
-class LedClause(NamedTuple):
-    """Whom a clause is about, and its tokens behind the words for these."""
-
-    whom: frozenset[str]
-    rest: tuple[str, ...]
-
-    @property
-    def details(self) -> frozenset[str]:
-        """What it has of content words, in their beginnings, and of numbers, but for its verb."""
-        lower = tuple(map(str.casefold, self.rest))
-        verb = next((at for at, one in enumerate(lower) if one not in WORDS["auxiliaries"] and one[-2:] != "ly"), 0)
-        is_verb = len(lower) > 1 and (not verb or lower[verb - 1] not in _IS or lower[verb].endswith("ing"))
-        told = self.rest[verb + is_verb :]
-        return _details(Reading(" ".join(told), told))
-
-    def points_at(self, whom: frozenset[str]) -> bool:
-        """Whether it has a word for one of these, or for what was said before."""
-        said = WORDS["pronouns"] | whom | (WORDS["first_person"] if USER in whom else frozenset())
-        return not said.isdisjoint(map(str.casefold, self.rest))
 
 
 class Told(NamedTuple):
@@ -420,7 +416,7 @@ class Source:
     @cached_property
     def _is_small_talk(self) -> bool:
         """Whether a sentence greets, thanks or praises an answer, and does nothing else."""
-        parts = [" ".join(part).casefold() for part, _ in _parts(self.reading, _ENDS) if part]
+        parts = [" ".join(part).casefold() for part, _ in _parts(self.reading) if part]
         return bool(parts) and all(map(PATTERNS["small_talk"].fullmatch, parts))
 
     @cached_property
@@ -478,46 +474,17 @@ class Source:
 
         It has nothing of the clauses about those that it names, but for their verbs, and these point at no other one.
         """
-        led = self._led if told.own.is_spaced and _QUOTED.search(self.sentence) is None else ()
+        is_plain = told.own.is_spaced and _QUOTED.search(self.sentence) is None
+        led = [one for one in self.clauses if one.whom] if is_plain else []
         mine = [one for one in led if (USER in one.whom and told.is_users) or _mentions(told.own, one.whom)]
-        if not mine or len(mine) == len(led) or any(not one.details or one.points_at(frozenset()) for one in mine):
-            return False
         whom = frozenset().union(*(one.whom for one in mine))
         others = [one for one in led if one not in mine and not one.points_at(whom)]
-        details = _details(told.own) - starts_of(whom)
-        known = frozenset().union(*(one.details for one in led if one not in others))
+        if not (mine and others) or any(not one.details or one.points_at(frozenset()) for one in mine):
+            return False
+        details, own = _details(told.own) - starts_of(whom), frozenset().union(*(one.details for one in mine))
         theirs = frozenset().union(*(one.details for one in others))
-        own = frozenset().union(*(one.details for one in mine))
+        known = frozenset().union(*(_details(one.said) for one in self.clauses if one not in others))
         return details.isdisjoint(own) and not details.isdisjoint(theirs - known)
-
-    @cached_property
-    def _led(self) -> tuple["LedClause", ...]:
-        """The clauses behind the first one that names whom it is about; one that names nobody goes on with the last."""
-        found: list[LedClause] = []
-        listed: frozenset[str] = frozenset()
-        for part, _ in _parts(self.reading, _SIDES):
-            whom, rest = self._leader(part)
-            if whom and not rest:  # "Ana, Tom and Leo live ..."
-                listed |= whom
-            elif rest and (whom or found):
-                found.append(LedClause(whom | listed if whom else found[-1].whom, rest))
-                listed = frozenset()
-        return tuple(found)
-
-    def _leader(self, part: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
-        """Whom a clause begins with, a name, a tie with its name or `USER`, and the tokens behind."""
-        part = tuple(dropwhile(lambda one: one.casefold() in _SKIPPED, part))
-        lower = tuple(map(str.casefold, part))
-        if not lower or lower[0] in WORDS["first_person"]:
-            return frozenset({USER} if lower else ()), part[1:]
-        is_owned = lower[1:2] == ("s",) and any(map(is_content, part[2:3]))  # not "Leo's in Bern"
-        at = 2 if is_owned else int(lower[0] in WORDS["my"])
-        is_name = lower[0] in self.reading.names or (part[0][0].isupper() and is_first_name(lower[0]))
-        if not (lower[at:] and is_content(lower[at]) and (at or is_name)):
-            return frozenset(), part
-        end = next((place for place in range(at + 1, len(part)) if lower[place] not in self.reading.names), len(part))
-        is_own = at == 1 and lower[1] in WORDS["attributes"]  # "my name"
-        return frozenset({USER} if is_own else lower[at:end]), part[end:]
 
     def _is_elliptic(self, own: Reading) -> bool:
         """Whether a clause without words of its own says as much of whom a text is about: "so do I", "but Leo did"."""
@@ -572,12 +539,12 @@ def _is_within(words: str, text: str) -> bool:
     return bool(words) and next(whole_words(words, text), None) is not None
 
 
-def _parts(sentence: Reading, ends: Collection[str]) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The tokens between these ends, and whether an adversative stands behind them."""
+def _parts(sentence: Reading) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The tokens between the ends of clauses, and whether an adversative stands behind them."""
     part: list[str] = []
     for token, word in zip(sentence.tokens, sentence.lower, strict=True):
         is_my = not part and word in WORDS["my"]  # "ma" is "my" and "but"
-        if is_my or word not in ends:
+        if is_my or word not in _ENDS:
             part.append(token)
         else:
             yield tuple(part), word in WORDS["contrast"]
@@ -588,20 +555,21 @@ def _parts(sentence: Reading, ends: Collection[str]) -> Iterator[tuple[tuple[str
 def _clauses(sentence: Reading, speakers: Collection[str]) -> Iterator[Clause]:
     """The clauses of a sentence; an adversative ends the list that a denial begins ("no meat, only fish")."""
     if not sentence.is_spaced:
-        yield from (Clause(one, (), _others_by_signs(one.text)) for one in sentence.clauses)
+        yield from (Clause(one, (), _others_by_signs(one.text), frozenset()) for one in sentence.clauses)
         return
     head: tuple[str, ...] = ()
     listed: frozenset[str] = frozenset()
     is_own = is_behind = False
-    for part, is_contrast in _parts(sentence, _ENDS):
+    for part, is_contrast in _parts(sentence):
         if part:
             said = Reading(" ".join(part), part)
             is_statement = not _STATING.isdisjoint(said.lower)
             others = _others(said, speakers)
-            is_name_alone = bool(others) and said.starts <= starts_of(others)  # "Ana, Tom and Leo live ..."
+            is_name_alone = bool(others) and _details(said) <= starts_of(others)  # "Ana, Tom and Leo live ..."
             is_own = _is_own(said) or (is_own and is_name_alone)
             others = frozenset() if is_own else others | listed
-            yield Clause(said, () if is_statement or said.denials else head, others, is_behind)
+            whom = frozenset({USER}) if is_own else others | _names_behind(said, others, sentence.names)
+            yield Clause(said, () if is_statement or said.denials else head, others, whom, is_behind)
             listed = others if is_name_alone else frozenset()
             if said.denials:
                 denying = {one.word for one in said.denials}
@@ -611,6 +579,13 @@ def _clauses(sentence: Reading, speakers: Collection[str]) -> Iterator[Clause]:
                 head = ()
         is_behind = is_contrast or (is_behind and not part)
         head = () if is_contrast else head
+
+
+def _names_behind(clause: Reading, others: Collection[str], names: Collection[str]) -> frozenset[str]:
+    """The names right behind the words for whom a clause is about, or else at its beginning."""
+    lower = [word for word in clause.lower if word not in _SKIPPED]
+    at = next((at for at, word in enumerate(lower) if word in others), -1)
+    return frozenset(takewhile(names.__contains__, lower[at + 1 :]))
 
 
 def _is_own(clause: Reading) -> bool:
@@ -626,7 +601,7 @@ def _others(clause: Reading, speakers: Collection[str]) -> frozenset[str]:
     at = next((at for at, word in enumerate(lower) if word not in _SKIPPED), len(lower))
     first = lower[at : at + 1]
     is_person = bool(first) and first[0] not in speakers and clause.tokens[at][0].isupper() and is_first_name(first[0])
-    is_owner = int(is_person and lower[at + 1 : at + 2] == ("s",))
+    is_owner = int(is_person and lower[at + 1 : at + 2] == ("s",) and any(map(is_content, lower[at + 2 : at + 3])))
     if is_person and not is_owner:
         return frozenset(first)
     if is_owner or not _BEFORE_SOMEBODY.isdisjoint(first):
