@@ -274,7 +274,7 @@ async def test_a_problem_says_what_to_do_and_has_the_id_of_the_request() -> None
             "send a JSON object with the header Content-Type: application/json",
             "Request Entity Too Large: send it in parts, or raise MNEMOLOG_HTTP_MAX_BODY",
             "Not Found: see /openapi.json",
-            'filters is not valid JSON (unexpected end of data: line 1 column 2 (char 1)): write {"categories": "health"}',
+            'filters is not valid JSON (unexpected end of data: line 1 column 2 (char 1)): write {"categories": "health"}',  # noqa: E501 - a sentence
             "filter: this route has no such parameter in its query",
             "key: this route has no such parameter in its query",
             "messages must be a text, or a list of messages with role and content, not int",
