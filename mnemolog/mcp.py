@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import BaseModel, BeforeValidator, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.common.logs import get_logger
@@ -52,7 +52,8 @@ INSTRUCTIONS: Final = (
 _log = get_logger(__name__)
 MemoryId = Annotated[str, Field(description="the id of the memory, as search_memories and get_memories return it")]
 MemoryText = Annotated[str, Field(min_length=1, description="what the user said, in the user's words")]
-Moment = Annotated[str | None, Field(description="a day (2026-01-31), or a time with a zone")]
+OrNothing = BeforeValidator(lambda given: given or None)  # small models give "" for what they leave out
+Moment = Annotated[str | None, OrNothing, Field(description="a day (2026-01-31), or a time with a zone")]
 Question = Annotated[str, Field(min_length=1, description="a question, or some words")]
 Hits = Annotated[int, Field(ge=1, le=100, description="how many at the most")]
 
@@ -141,7 +142,7 @@ class MemoryTools:
         self,
         ctx: Context[Any, Any],
         limit: Hits = 50,
-        after: Annotated[str | None, Field(description="`next` of the page before")] = None,
+        after: Annotated[str | None, OrNothing, Field(description="`next` of the page before")] = None,
         only_pending: Annotated[bool, Field(description="only what waits for the user's confirmation")] = False,
     ) -> Memories:
         """List everything that is remembered about the user, a page at a time ("What do you know about me?").
@@ -159,7 +160,7 @@ class MemoryTools:
         self,
         ctx: Context[Any, Any],
         topic: Annotated[
-            str | None, Field(description="what the user asks about; without it what always matters")
+            str | None, OrNothing, Field(description="what the user asks about; without it what always matters")
         ] = None,
         budget_tokens: Annotated[int, Field(ge=50, le=20_000, description="tokens of the text at the most")] = 800,
     ) -> MemoryContext:

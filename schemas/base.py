@@ -1,6 +1,5 @@
 """The base of all records: frozen, strict about unknown fields, versioned where they travel."""
 
-import math
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -47,6 +46,8 @@ def _storable_json(value: Any, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         raise ValueError(f"metadata is nested deeper than {MAX_DEPTH} levels; flatten it")
     match value:
+        case dict() if not all(isinstance(key, str) for key in value):
+            raise ValueError("metadata holds a name that is not text")
         case dict():
             for key, item in value.items():
                 _storable(key)
@@ -56,10 +57,8 @@ def _storable_json(value: Any, depth: int = 0) -> Any:
                 _storable_json(item, depth + 1)
         case str():
             _storable(value)
-        case float() if not math.isfinite(value):
-            raise ValueError("metadata holds a number that is not finite; send it as a string")
         case int() | float() if not -_INT64_END <= value < _INT64_END:  # Postgres gives 1e300 back as a whole number
-            raise ValueError("metadata holds a number beyond 64 bits; send it as a string")
+            raise ValueError("metadata holds a number that is not finite, or beyond 64 bits; send it as a string")
         case None | bool() | int() | float():
             pass
         case _:

@@ -154,20 +154,20 @@ def prose(docstring: str) -> str:
 
 
 def routes_page(document: Mapping[str, Any]) -> str:
-    """The routes of an OpenAPI document by tag, each with what it takes."""
+    """The routes of an OpenAPI document by tag, each with what it takes and answers."""
     by_tag: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
         for method, one in operations.items():
             asked = _listed(given["name"] for given in one.get("parameters", ()) if given["in"] == "query")
             taken = f" Query: {asked}." if asked else ""
-            body = _body(one, document["components"]["schemas"])
+            more = "".join(part(one, document["components"]["schemas"]) for part in (_body, _answer))
             by_tag.setdefault(one["tags"][0], []).append(
-                item(f"`{method.upper()} {path}`: {_cell(one.get('description', ''))}{taken}{body}")
+                item(f"`{method.upper()} {path}`: {_cell(one.get('description', ''))}{taken}{more}")
             )
     content = "\n".join(f"## {tag}\n\n{''.join(routes)}" for tag, routes in by_tag.items())
     return page(
         "Routes",
-        "Every route of `mnemolog serve`, from its [OpenAPI document](openapi.json), which has the answers too; "
+        "Every route of `mnemolog serve`, from its [OpenAPI document](openapi.json), which has each answer whole; "
         "[HTTP](http.md) explains them. Ids are `user_id`, `agent_id`, `app_id` and `run_id`, none of which has to be "
         "given. What has a question mark may be left out.",
         content,
@@ -184,7 +184,19 @@ def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     described = schema.get("description", "")
     method = _METHODS.get(described)
     more = f"[More](python.md#{method})." if method else _cell(described)
-    return f" Body: {named}. {more if chr(10) in described or not method else ''}"
+    return f" Body: {named}. {more if chr(10) in described or not method else ''}".rstrip()
+
+
+def _answer(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    """What is answered: a kind of the Python client, whose page has its fields, or fields."""
+    content = json.dumps([one.get("content") for status, one in operation["responses"].items() if status[0] == "2"])
+    kinds = [
+        f"[{name}](python.md#{name.lower()})"
+        if hasattr(mnemolog, name) or hasattr(mnemolog.types, name)
+        else _listed(schemas[name]["properties"])
+        for name in dict.fromkeys(re.findall(r'schemas/(\w+)"', content))
+    ]
+    return f" Answer: {'a list of ' if 'array' in content else ''}{' or '.join(kinds)}." if kinds else ""
 
 
 def views_page() -> str:

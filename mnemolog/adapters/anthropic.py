@@ -37,6 +37,8 @@ class MnemologMemoryTool(BetaAbstractMemoryTool):
             return super().execute(command)
         except MnemologError as error:
             raise ToolError(str(error)) from error
+        except (AttributeError, TypeError, ValueError) as error:  # Claude's arguments are not checked by the SDK
+            raise ToolError(f"The arguments of {command.command} are not as the tool has them: {error}") from error
 
     def view(self, command: Any) -> str:
         path = _path(command.path)

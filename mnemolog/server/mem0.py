@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, time, timedelta
+from operator import itemgetter
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
@@ -223,29 +224,24 @@ async def memory_history(access: Reader, memory_id: MemoryId) -> list[Memory]:
 
 def changes(history: History) -> list[Memory]:
     """Versions as ADD and UPDATE, and an end with nothing in its place as DELETE."""
-    listed: list[Memory] = []
     texts = {version.fact_id: version.text for version in history.versions}
-
-    def add(event: str, fact: Fact, old: str | None, new: str | None, at: datetime) -> None:
-        listed.append(
-            {
-                "id": f"{fact.fact_id}/{len(listed)}",
-                "memory_id": str(fact.fact_id),
-                "old_memory": old,
-                "new_memory": new,
-                "event": event,
-                "created_at": fact.created_at.isoformat(),
-                "updated_at": at.isoformat(),
-                "is_deleted": event == "DELETE",
-                "actor_id": fact.speaker,
-                "role": None,
-            }
-        )
-
+    found: list[tuple[datetime, str, Fact, str | None, str | None]] = []
     for version in history.versions:
         old = next((texts[one] for one in version.supersedes if one in texts), None)
-        add("ADD" if old is None else "UPDATE", version, old, version.text, version.created_at)
-    for version in history.versions:
-        if version.status in _ENDED:
-            add("DELETE", version, version.text, None, version.updated_at)
-    return sorted(listed, key=lambda one: one["updated_at"])
+        found.append((version.created_at, "UPDATE" if old else "ADD", version, old, version.text))
+    found += [(one.updated_at, "DELETE", one, one.text, None) for one in history.versions if one.status in _ENDED]
+    return [
+        {
+            "id": f"{fact.fact_id}/{number}",
+            "memory_id": str(fact.fact_id),
+            "old_memory": old,
+            "new_memory": new,
+            "event": event,
+            "created_at": fact.created_at.isoformat(),
+            "updated_at": at.isoformat(),
+            "is_deleted": event == "DELETE",
+            "actor_id": fact.speaker,
+            "role": None,
+        }
+        for number, (at, event, fact, old, new) in enumerate(sorted(found, key=itemgetter(0)))
+    ]

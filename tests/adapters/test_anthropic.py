@@ -84,6 +84,8 @@ def test_what_is_known_is_a_file_that_cannot_be_written(memory: InMemoryClient) 
         command("rename", old_path="/memories/plan.md", new_path="/memories/known.md"),
         command("insert", path="/memories/known.md", insert_line=0, insert_text="x"),
         command("create", path="/memories/" + "x" * 300, file_text="longer than an id"),
+        command("create", path="/memories/b.md"),
+        command("view", path="/memories/plan.md", view_range=["a", 1]),
     ):
         with pytest.raises(ToolError):
             tool.call(wrong)

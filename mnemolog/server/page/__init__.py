@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 import jinja2
 from fastapi import APIRouter, Depends, Form, Query, Request
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
 from mnemolog.client.inputs import in_utc
@@ -212,10 +212,12 @@ def drawing_of(graph: EntityGraph) -> dict[str, Any]:
     return {"nodes": nodes, "lines": lines, "left_out": len(graph.entities) - len(shown)}
 
 
+Typed = Annotated[datetime | None, BeforeValidator(lambda given: given or None)]
+"""A time as a form sends it: an empty field is none."""
+
+
 @router.get("/page/diff")
-async def diff(
-    view: Viewed, since: datetime | None = None, until: datetime | None = None, axis: Axis = "believed"
-) -> Response:
+async def diff(view: Viewed, since: Typed = None, until: Typed = None, axis: Axis = "believed") -> Response:
     """What changed between two moments; in a week up to now unless given. Times without an offset are UTC."""
     now = datetime.now(UTC)
     begin = in_utc(since) if since else now - timedelta(days=7)

@@ -2,8 +2,11 @@
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
+from itertools import product
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -123,6 +126,24 @@ async def test_who_has_signed_in_sees_what_the_key_may_see(settings: Settings) -
 async def test_a_browser_moves_through_time_and_settles_what_waits(url: str, browser: Chrome) -> None:
     """At the width of a phone, with the keyboard, and with no error in its console."""
     await asyncio.to_thread(_walk, url, browser)  # the server runs in this loop
+    await asyncio.to_thread(_look_at_all, url, browser)
+
+
+CONTROLS = {"button", "link", "textbox", "searchbox", "slider", "combobox", "image", "navigation", "columnheader"}
+
+
+def _look_at_all(url: str, browser: Chrome) -> None:
+    """In light and dark: controls have names for a screen reader, and nothing is wider than a phone."""
+    for page, scheme in product(PAGES, ("light", "dark")):
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        browser.get(f"{url}/page/{page}?{urlencode({'user_id': USER, 'q': 'home'})}")
+        nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        controls = [one for one in nodes if not one["ignored"] and one["role"]["value"] in CONTROLS]
+        assert [one["role"]["value"] for one in controls if not one["name"]["value"]] == []
+        assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+        soft = browser.find_element(By.CLASS_NAME, "scope").value_of_css_property("color")
+        assert (sum(map(int, re.findall(r"\d+", soft)[:3])) > 384) == (scheme == "dark")
 
 
 def _keep_screenshot(browser: Chrome, name: str) -> None:

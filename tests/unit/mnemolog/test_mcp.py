@@ -135,6 +135,7 @@ WRONG: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "no number": ("get_context", {"budget_tokens": "many"}, "budget_tokens must be a whole number"),
     "no time": ("memories_at", {"true_at": "last year"}, "is not a time ('last year'): write 2026-01-31"),
     "no moment": ("memories_at", {}, "give true_at, known_at or both"),
+    "empty moments": ("memories_at", {"true_at": "", "known_at": ""}, "give true_at, known_at or both"),
     "no id": ("delete_memory", {"memory_id": "the dog"}, "memory_id"),
     "no servers": ("add_memory", {"text": "I live in Bern."}, "`mnemolog up --data"),
     "no such tool": ("forget_everything", {}, "Unknown tool: forget_everything"),

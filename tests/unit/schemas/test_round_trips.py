@@ -206,6 +206,7 @@ def _nested(depth: int) -> dict[str, Any]:
         ({"metadata": {"a": -1e19}}, "beyond 64 bits"),
         ({"metadata": {"a": {"b": datetime(2026, 4, 11, tzinfo=UTC)}}}, "a datetime, which is not a JSON value"),
         ({"metadata": {"a": ("b",)}}, "a tuple, which is not a JSON value"),
+        ({"metadata": {"a": {1: "b"}}}, "a name that is not text"),
         ({"metadata": _nested(MAX_DEPTH)}, "nested deeper"),
         ({"messages": [{"role": "user", "content": "a\x00b"}]}, "content"),
         ({"messages": [{"role": "user", "content": "half an emoji: \ud83d"}]}, "content"),
