@@ -324,7 +324,8 @@ class Result:
 
     def __repr__(self) -> str:
         attempt = ["attempt"] if self.attempt > 1 else []
-        return brief_repr(self, "turn_id", "status", "order", "error", *attempt, "changes", "reused", "notes")
+        lists = ("added", "updated", "unchanged", "deleted", "held", "parts")
+        return brief_repr(self, "turn_id", "status", "order", "error", *attempt, *lists, "reused", "notes")
 
     @property
     def facts_added(self) -> int:
