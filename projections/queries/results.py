@@ -146,7 +146,7 @@ class Fact:
         return Scope(**{name: getattr(self, name) for name in SCOPE_FIELDS})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FoundFact(Fact):
     """A fact found by an id: `former_id` is that id, where it is the one of a former version."""
 
