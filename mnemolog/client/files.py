@@ -201,8 +201,8 @@ def _read_fact(fact: dict[str, Any]) -> dict[str, Any]:
     if (status := fact.get("status", "active")) not in get_args(FactStatus):
         known = ", ".join(get_args(FactStatus))
         raise InvalidCommandError(f"status is not one of {known}: {str(status)[:_MAX_QUOTED]}")
-    if end := str(fact.pop("expiration_date", None) or ""):  # mem0's, a day
-        fact.setdefault("valid_until", end if "T" in end else f"{end}T00:00:00Z")
+    if day := str(fact.pop("expiration_date", None) or ""):  # mem0's, a day
+        fact.setdefault("valid_until", day if "T" in day else f"{day}T00:00:00Z")
     ends: dict[str, datetime] = {}
     for name in ("true_to", "valid_until"):
         if fact.get(name) is not None:
