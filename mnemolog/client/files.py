@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -51,7 +51,7 @@ _OTHER_NAMES: Final = {
 }
 """What an export calls a field of an `import`."""
 _TURN_NAMES: Final = frozenset({"messages", "turn_id", "occurred_at", "metadata", *SCOPE_FIELDS})
-_SAYS_NOTHING: Final = (None, False, "", [], {})
+_SAYS_NOTHING: Final[Sequence[Any]] = (None, False, "", [], {})
 _NOTHING_LEFT: Final = ("nothing_to_undo", "already_undone")
 _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 
