@@ -7,8 +7,8 @@ from typing import Any
 from mnemolog import AsyncMemoryClient, MemoryClient, Profile, Result, SearchResult, Settings
 from mnemolog.projections.queries.diff import Change
 from mnemolog.projections.queries.explain import FactEvent
-from mnemolog.types import ConflictingFact, Diff, FactRef, FoundFact, History, PendingFact, UnresolvedFact
 from mnemolog.testing.tables import made
+from mnemolog.types import ConflictingFact, Diff, FactRef, FoundFact, History, PendingFact, UnresolvedFact
 from tests.support.builders.hits import AT, ID, a_fact, a_hit, a_turn_hit
 
 
