@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path
 
+from mnemolog.client.administration import AdminMethods
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.entities import EntityMethods
 from mnemolog.projections.queries.diff import Diff
@@ -42,20 +43,23 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "delete": ("DELETE", "/facts/{fact_id}"),
     **{name: ("POST", f"/facts/{{fact_id}}/{name}") for name in ("correct", "confirm", "reject", "resolve")},
     "delete_all": ("POST", "/facts/delete-all"),
-    **{name: ("POST", f"/{name.replace('_', '-')}") for name in ("undo", "promote", "feedback", "end_session")},
+    "undo": ("POST", "/undo"),
+    "end_session": ("POST", "/end-session"),
+    **{f"admin.{name}": ("POST", f"/{name}") for name in ("promote", "feedback")},
     **{
         f"entities.{name}": ("POST", f"/entities/{{name:path}}/{name}")
         for name in ("rename", "alias", "merge", "split", "forget", "summarise")
     },
 }
 
+OWNERS: Final[Mapping[str, type]] = {"": AsyncMemoryClient, "entities": EntityMethods, "admin": AdminMethods}
 router = APIRouter(prefix="/v1")
 Endpoint = Callable[..., Any]
 
 
 def _add(name: str, verb: str, path: str, answer: Any) -> None:
     owner, _, own = name.rpartition(".")
-    method, call = getattr(EntityMethods if owner else AsyncMemoryClient, own), attrgetter(name)
+    method, call = getattr(OWNERS[owner], own), attrgetter(name)
     placed = re.findall(r"{(\w+)", path)
     beside = [*inspect.signature(method).parameters][1 : 1 + len(placed)]  # what stands in the path
 

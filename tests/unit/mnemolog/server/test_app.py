@@ -270,7 +270,7 @@ async def test_a_problem_says_what_to_do_and_has_the_id_of_the_request() -> None
     assert [answer.json()["detail"] for answer in wrong] == snapshot(
         [
             "user is not a known field: check its name",
-            "give a user_id or an agent_id, or call it on `memory.scope(user_id=...)`",
+            "give a user_id or an agent_id",
             "send a JSON object with the header Content-Type: application/json",
             "Request Entity Too Large: send it in parts, or raise MNEMOLOG_HTTP_MAX_BODY",
             "Not Found: see /openapi.json",
@@ -304,7 +304,7 @@ def test_every_command_of_the_client_has_a_route() -> None:
     }
     walked = (one.original_route for one in iter_route_contexts(app.routes))
     routes = {one.name.rpartition(".")[2] for one in walked if isinstance(one, APIRoute)}
-    assert commands - routes == {"update_many"}  # several at once
+    assert commands - routes == set()
 
 
 def test_a_principal_sends_so_many_requests_and_no_more() -> None:
