@@ -80,7 +80,7 @@ _Search: Any = body_of("Search", AsyncMemoryClient.search)
 _Context: Any = body_of("Context", AsyncMemoryClient.context, beside=("count_tokens",))
 
 
-class TurnBody(_Turn):  # type: ignore[misc]
+class TurnBody(_Turn):  # type: ignore[misc] # a base that is computed
     """A turn: `messages` is what the user says, or a list of messages. A second one of a `turn_id` does nothing."""
 
 
@@ -92,11 +92,11 @@ class BatchBody(BaseModel):
     turns: Annotated[list[TurnBody], Field(min_length=1, max_length=MAX_TURNS)]
 
 
-class SearchBody(_Search):  # type: ignore[misc]
+class SearchBody(_Search):  # type: ignore[misc] # a base that is computed
     """A search; `docs/search.md` says what each field does."""
 
 
-class ContextBody(_Context):  # type: ignore[misc]
+class ContextBody(_Context):  # type: ignore[misc] # a base that is computed
     """A context for a prompt; without a `query` nothing is searched."""
 
     query: SkipValidation[str | None] = None
