@@ -457,9 +457,7 @@ class Source:
         others = frozenset().union(*(one.others for one in nearest))
         if not strange and any(self._is_turned_around(one.said, own) for one in nearest):
             yield "swapped", "it turns around who does what to whom"
-        elif not all(one.others for one in nearest) or any(_mentions(own, one.others) for one in nearest):
-            return
-        elif told.is_users:
+        elif told.is_users and all(one.others for one in nearest) and not _mentions(own, others):
             is_tie = not others.isdisjoint(WORDS["other_ties"]) or any(ties_in(self.sentence))
             if len(strange) <= is_tie and not self._is_elliptic(own):
                 yield "subject", f"its excerpt is about somebody else ({', '.join(sorted(others))})"
