@@ -92,6 +92,7 @@ def decide(
             vector=matched.vector,
             candidates=tuple(map(state.current_fact, matched.candidates)),
             promoted_from=None if original is None else original.promoted_from,
+            began=None if original is None else original.true_from,
         )
         of_place = [one for one in judgements if one.question.place == place]
         ending, doubts = guarded_ends(builder, of_place)

@@ -86,7 +86,7 @@ def of_a_turn(known: Candidate, verdict: Verdict, said: MatchedFact, context: De
 
 def of_a_promotion(known: Candidate, verdict: Verdict, said: MatchedFact, context: DecisionContext) -> bool:
     of = PromotedFrom(fact_id=uuid4(), source_id="t0", said_at=TODAY)
-    original = Original(promoted_from=of, confidence=guards.statement_confidence(said, RULES))
+    original = Original(promoted_from=of, true_from=TODAY, confidence=guards.statement_confidence(said, RULES))
     return of_a_turn(known, verdict, said.model_copy(update={"original": original}), context)
 
 
