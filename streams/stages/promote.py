@@ -157,7 +157,9 @@ def statements_of_one_commit(found: PromotableFacts) -> list[MatchedFact]:
             authority=stored.authority,
             metadata=dict(stored.metadata) or None,
         )
-        statements.append(MatchedFact(fact=fact.model_copy(update={"valid_until": until}), vector=one.vector, original=original))
+        statements.append(
+            MatchedFact(fact=fact.model_copy(update={"valid_until": until}), vector=one.vector, original=original)
+        )
     return statements
 
 

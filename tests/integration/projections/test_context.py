@@ -25,7 +25,13 @@ async def test_they_are_those_of_any_of_the_four_categories_in_exactly_one_scope
     await db.apply(commit("1", *(added(f"A {name}.", category=name) for name in categories), *ended, *several))
     health = added("B health.", category="health")
     await db.apply(commit("2", health, scope=BOB), commit("3", health, scope=Scope(user_id="alice", run_id="r1")))
-    assert await texts(db) == ["A hard_preference.", "A health.", "A soft_preference.", "A task_context.", "B task_context."]
+    assert await texts(db) == [
+        "A hard_preference.",
+        "A health.",
+        "A soft_preference.",
+        "A task_context.",
+        "B task_context.",
+    ]
     run = ScopeFilter(user_id="alice", run_id="r1")
     assert await texts(db, scopes=(run, ScopeFilter.of_scope(BOB))) == ["B health.", "B health."]
 

@@ -112,7 +112,11 @@ async def test_what_a_run_has_said_again_is_promoted_as_it_was_last_said(
         await resolver.resolve_turn(fact, at=day(at), source_id=f"t{at}", scope=scope)
     await promote(resolver)
     found = await states(resolver)
-    assert (found[ROME]["status"], found[ROME]["true_from"], found[ROME]["said_at"]) == ("active", day(true_from), day(7))
+    assert (found[ROME]["status"], found[ROME]["true_from"], found[ROME]["said_at"]) == (
+        "active",
+        day(true_from),
+        day(7),
+    )
     assert (found[later]["status"], found[later]["true_to"]) == (
         ("superseded", day(7)) if later == LIMA else ("active", None)
     )
