@@ -390,7 +390,7 @@ def context_facts(
         passes = {passing} if fact.fact_id in lasting else {passing, "health"}
         sections = {SECTION_OF_CATEGORY.get(one) for one in fact.categories if one not in passes}
         is_no_rule = fact.disputed or fact.status == "pending_confirmation"
-        section = next((one for one in SECTIONS if one in sections), "relevant")
+        section: Section = next((one for one in SECTIONS if one in sections), "relevant")
         return "relevant" if section == "constraints" and is_no_rule else section
 
     for fact in hits:

@@ -45,6 +45,7 @@ from mnemolog.streams.resolution.guards import (
     GUARD_REASONS,
     Cleared,
     StatementContext,
+    TurnRules,
     clear,
     clear_held,
     clear_own,
@@ -56,7 +57,6 @@ from mnemolog.streams.resolution.guards import (
     next_version_start,
     statement_confidence,
 )
-from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.times import is_ahead
 from mnemolog.streams.text.tokens import words_of
 

@@ -52,7 +52,6 @@ from mnemolog.streams.resolution.classify import (
 from mnemolog.streams.resolution.decide import (
     conflicts_to_retry,
     decide,
-    is_said_before,
     split_later_ends,
     with_facts_beside,
 )
@@ -64,7 +63,7 @@ from mnemolog.streams.resolution.events import (
     NoDecision,
     statement_context,
 )
-from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.resolution.guards import TurnRules
 from mnemolog.streams.text.differences import USER_WORDS
 
 if TYPE_CHECKING:
@@ -361,8 +360,10 @@ def questions_of(
                 fact = fact.model_copy(update={"event_time": original.promoted_from.said_at})
             conflicts.append(Question(fact=fact, candidates=found.candidates, place=place))
         of_place = [end for end in ends if end.place == place]
-        if isinstance(found, Duplicate):
-            of_place = [end for end in of_place if is_said_before(end, found.candidate)]
+        if isinstance(found, Duplicate):  # the fact that it repeats may have begun again since its end was said
+            told = [(end, end.known) for end in of_place if end.known is not None and end.known_as != "announced"]
+            begun = found.candidate.true_from
+            of_place = [end for end, known in told if (known.said_at or known.true_from) <= begun]
         to_judge += of_place
     return *conflicts, *retries, *to_judge
 

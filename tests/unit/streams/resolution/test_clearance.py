@@ -48,7 +48,7 @@ def test_every_event_that_ends_known_facts_is_made_of_cleared_facts() -> None:
     assert overwrites - side_by_side - {"FactCorrected"} == ENDING, "a new kind of event: does it end known facts?"
     made = {(path.name, name) for path in DECIDING for name in names_called(path) if name in ENDING}
     # One is made of what `clear_raw` gives, and one ends nothing: all that it would have ended was deleted.
-    assert made == {("unread_turns.py", "FactRetracted"), ("verdicts.py", "PendingConfirmed")}
+    assert made == {("verdicts.py", "FactRetracted"), ("verdicts.py", "PendingConfirmed")}
 
 
 def test_only_guards_clear_facts() -> None:
