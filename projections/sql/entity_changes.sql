@@ -132,7 +132,7 @@ SELECT
                 AND has_name(again.words, a.alias)
                 AND NOT EXISTS (
                     SELECT FROM entity_aliases AS other
-                    WHERE a.kind = 'name' AND other.entity_id = a.entity_id AND other.key <> a.key
+                    WHERE a.kind = 'name' AND other.kind = 'name' AND other.entity_id = a.entity_id AND other.key <> a.key
                         AND has_name(again.words, other.alias) AND NOT has_name(a.alias, other.alias)
                 )
         )

@@ -129,6 +129,10 @@ _OWNED: Final = re.compile(rf"^(?P<owner>\S.*?)(?:'s|'|s(?= \S+ )) (?:{TIE})(?:,
 """Without an apostrophe ("Annas Bruder Tom") a name has to follow: "Thomas Mann" is not the husband of a Thoma."""
 _TIE_OF: Final = re.compile(rf"^(?:(?:{WORDS['the']}) ?)?(?:{TIE}) (?:{WORDS['of']}) ?(?P<owner>\S.*)$", re.IGNORECASE)
 _NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$", re.IGNORECASE)
+_SURNAME_FIRST: Final = re.compile(r"^(?P<surname>[^,()]+), (?P<first>[^\W\d_][^,()]*)$")
+_ONE_OF: Final = re.compile(
+    rf"^(?P<one>one) of (?P<whose>(?:{WORDS['my']}|\S.*?(?:'s|s')) {ANY_TIE})e?s(?P<name> .+)?$", re.IGNORECASE
+)
 _APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$")
 """A name with its tie beside it: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
 _BARE: Final = re.compile(rf"^(?P<article>(?:{WORDS['article']}) ?)?(?:{TIE})$", re.IGNORECASE)
@@ -249,6 +253,8 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
     said = " ".join(text.translate(_TYPOGRAPHY).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
+    if (match := _ONE_OF.match(said)) and (one := read_name(f"{match['whose']}{match['name'] or ''}")):
+        return replace(one, text=said, traits=one.traits | {"one"})
     if found := _apposed(said) or _tied(said) or _bare_tie(said):
         return None if found.owner in {*PRONOUNS, "mine", "mir", "moi"} else found
     if (match := _SEVERAL.match(said)) and (match["first"] or not _is_proper(said)):
@@ -262,6 +268,9 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
         return SpokenName(text=said, name=match["name"], origin=name_key(origin)[:MAX_ORIGIN])
     if (match := _INDEFINITE.match(said)) and said[match.end() :].islower():  # "a colleague of mine", twice, are two
         return None
+    if (match := _SURNAME_FIRST.match(said)) and is_first_name(name_key(match["first"]).partition(" ")[0]):
+        is_one = not (is_first_name(name_key(match["surname"])) or match["surname"].casefold() in PLACES)
+        return SpokenName(text=said, name=f"{match['first']} {match['surname']}" if is_one else said)
     for pattern in (_ANOTHER, _THE_OTHER):
         if (match := pattern.match(said)) and _is_proper(match["name"]):
             return SpokenName(text=said, name=match["name"], origin="another", is_another=pattern is _ANOTHER)
@@ -477,6 +486,12 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     is_initial = len(first) == 1 and bool(rest) and rest == others
     is_beginning = full.startswith(first) and (is_initial or len(first) >= MIN_PREFIX)
     return "doubtful" if is_beginning or full in forms_of(first) else None
+
+
+def is_surname_of(one: str, other: str) -> bool:
+    """Whether one of two keys is a word that ends the other one, and no first name: "keller", "ana keller"."""
+    short, long = sorted((one, other), key=len)
+    return " " not in short and long.endswith(f" {short}") and not (_title(long) or is_first_name(short))
 
 
 def _relation_of_titled(one: str, other: str) -> NameRelation | None:
