@@ -207,7 +207,7 @@ def name_head(key: str) -> str:
 
 
 def name_ends(key: str) -> str:
-    """The first and the last letter of the last word of a name without its origin: its surname, and a slip, leave both."""
+    """The first and the last letter of the last word of a name without its origin: a surname and a slip keep both."""
     word = key.partition(" (")[0].rpartition(" ")[2]
     return word[:1] + word[-1:]
 

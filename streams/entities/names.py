@@ -245,7 +245,7 @@ class SpokenName:
 
 
 @lru_cache(maxsize=4096)
-def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for each form of a name
+def read_name(text: str) -> SpokenName | None:  # noqa: C901, PLR0911 -- a return for each form
     """The parts of a name; None for a pronoun, a tie to nobody named ("her mother", "friends"), and no letters.
 
     Of "her mother Eva" the words before the name are the origin.
