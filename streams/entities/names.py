@@ -166,7 +166,7 @@ _TIE_WORD: Final = re.compile(rf"(?<!\w){TIE}(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _THE_OTHER: Final = re.compile(rf"^(?:{WORDS['the_other']}) (?P<name>.+)$", re.IGNORECASE)
-_TITLE: Final = re.compile(r"^(?:(?P<title>dr|doctor|prof|professor)\.?|the) (?=\S)", re.IGNORECASE)
+_TITLE: Final = re.compile(r"^(?:(?:(?P<title>dr|doctor|prof|professor)\.?|the) (?=\S))+", re.IGNORECASE)
 """Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
 _OF_UNKNOWN_TIE: Final = re.compile(
     rf"^(?P<tie_words>(?i:{WORDS['my']}) (?:[a-z][\w-]* ){{1,2}})(?:(?:called|named) )?(?P<name>{NAME}(?: {NAME})*)$"
@@ -449,7 +449,6 @@ def _is_proper(name: str) -> bool:
 
 NameRelation = Literal["part", "form", "doubtful"]
 _TITLES: Final = frozenset(map(name_key, WORDS["titles"].split("|")))
-_TITLES_OF_ALL: Final = frozenset({"dr", "doctor", "prof", "professor"})
 _TITLES_OF_MEN: Final = frozenset(map(name_key, WORDS["titles_of_men"].split("|")))
 _AND: Final = re.compile(r" (?:and|und|et|y|&) ")
 """Words between the names of two people: "Ana and Ben"."""
@@ -470,8 +469,9 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     the table. "doubtful": it may be a part, or another's name ("Jan" and "Janet", "Max" and "Max Jr.", "J. Keller" and
     "Jan Keller", "Ana Keller" and "Ana Schmidt Keller", "Mr. Keller" and "Jan Keller").
     """
-    if _title(one) or _title(other):
-        return _relation_of_titled(one, other)
+    if titles := {_title(one), _title(other)} - {""}:
+        are_of_two_sexes = {title in _TITLES_OF_MEN for title in titles} == {True, False}
+        return None if are_of_two_sexes or one.rpartition(" ")[2] != other.rpartition(" ")[2] else "doubtful"
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
         after = long.removeprefix(short)
@@ -492,13 +492,6 @@ def is_surname_of(one: str, other: str) -> bool:
     """Whether one of two keys is a word that ends the other one, and no first name: "keller", "ana keller"."""
     short, long = sorted((one, other), key=len)
     return " " not in short and long.endswith(f" {short}") and not (_title(long) or is_first_name(short))
-
-
-def _relation_of_titled(one: str, other: str) -> NameRelation | None:
-    """As `relation_of_names`, of keys with a title: "Mr. Keller" may be Jan Keller and Dr. Keller, not Mrs. Keller."""
-    titles, surnames = {_title(one), _title(other)}, {key.rpartition(" ")[2] for key in (one, other)}
-    sexes = {title in _TITLES_OF_MEN for title in titles - {"", *_TITLES_OF_ALL}}
-    return "doubtful" if len(surnames) == 1 and sexes != {True, False} else None
 
 
 def _may_be_one_surname(words: Sequence[str], others: Sequence[str]) -> bool:

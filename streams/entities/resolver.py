@@ -19,11 +19,13 @@ from mnemolog.schemas.entities import (
     USER_HEAD,
     Alias,
     AnsweredName,
+    EntityLink,
     EntityType,
     KnownEntity,
     NamedEntity,
     NameQuery,
     ResolutionStep,
+    Role,
     UnlinkedName,
     is_same_as,
     name_ends,
@@ -313,6 +315,11 @@ class FoundEntity:
     @property
     def compared_ids(self) -> tuple[UUID, ...]:
         return tuple(one.entity_id for one in self.compared)
+
+    def link(self, entity_id: UUID, name: str, role: Role = "mention") -> EntityLink:
+        return EntityLink(
+            entity_id=entity_id, role=role, name=name, step=self.step, compared=self.compared_ids, reason=self.reason
+        )
 
 
 class Fit(NamedTuple):
