@@ -131,7 +131,7 @@ _TIE_OF: Final = re.compile(rf"^(?:(?:{WORDS['the']}) ?)?(?:{TIE}) (?:{WORDS['of
 _NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$", re.IGNORECASE)
 _SURNAME_FIRST: Final = re.compile(r"^(?P<surname>[^,()]+), (?P<first>[^\W\d_][^,()]*)$")
 _ONE_OF: Final = re.compile(
-    rf"^(?P<one>one) of (?P<whose>(?:{WORDS['my']}|\S.*?(?:'s|s')) {ANY_TIE})e?s(?P<name> .+)?$", re.IGNORECASE
+    rf"^one of (?P<whose>(?:{WORDS['my']}|\S.*?(?:'s|s')) {ANY_TIE})e?s(?P<name> .+)?$", re.IGNORECASE
 )
 _APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$")
 """A name with its tie beside it: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
@@ -189,11 +189,6 @@ class ProperName:
     title: str = ""
     is_surname: bool = False
     double: str = ""
-
-    @property
-    def first(self) -> str:
-        """The first word of the key."""
-        return self.key.partition(" ")[0]
 
 
 @lru_cache(maxsize=4096)
