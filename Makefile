@@ -103,7 +103,7 @@ recordings: $(STAMP) ## ask a real model what tests/quality/replies lacks; SPLIT
 model-rival: $(STAMP) $(RIVAL_STAMP) ## the same cases with mem0 on the same model, for docs/model.md
 	@$(BIN)/python -m scripts.model_recordings --rival $(ARGS)
 
-dialogues: $(STAMP) ## entities, calls and speakers of recorded dialogues; ARGS=--write-docs
+dialogues: $(STAMP) ## entities, calls and speakers of recorded dialogues; ARGS=...
 	@$(BIN)/python -m tests.quality.recorded $(ARGS)
 
 screens: $(STAMP) ## write docs/screens.md: what commands print at 80 columns

@@ -58,19 +58,17 @@ HTTP_METRICS: Final = """\
 `mnemolog up` shows them among its own.
 """
 OVERWRITES: Final = """\
-An overwrite is a decision that ends a known fact, or announces its end: an event `facts_merged`, `fact_replaced`,
-`fact_contradicted`, `fact_retracted`, `fact_expired`, `fact_corrected`, or `conflict_resolved` other than `keep_both`;
-and `fact_pending`, which was held back from it. An undo, a rejection and late news that was history when it came are
-none. The view `overwrites` has a row for each.
+An overwrite is a decision that ends a known fact, or announces its end (`facts_merged`, `fact_replaced`,
+`fact_contradicted`, `fact_retracted`, `fact_expired`, `fact_corrected`, `conflict_resolved` other than `keep_both`), or
+that a guard holds back from that (`fact_pending`). The view `overwrites` has a row for each.
 
 * It belongs to who proposed it: `by` is `model`, with the model and its prompt version, `application` or `human` for a
   command, `timer` for an end that has come, or the rule that decided it. An overwrite that was held back belongs to the
   model that proposed it, whoever confirmed or rejected it.
 * It counts once, at the event that ended the fact; a held one at its first confirmation.
-* Its result is `undone` if it was undone; `rejected` if it was held back, and a command or a repetition of the old fact
-  rejected it; `corrected` if a person said that the fact in its place was never true. Else it is `kept` if it was
-  carried out, `open` while it is held back, and `overtaken` if the pending fact ended in another way. An undo that was
-  itself undone counts for nothing.
+* Its result is `undone`; `rejected` if it was held back, and a command or a repetition of the old fact rejected it;
+  `corrected` if a person said that the fact in its place was never true. Else it is `kept` if it was carried out, `open`
+  while it is held back, and `overtaken` if the pending fact ended in another way.
 """
 FIGURES_INTRO: Final = "The panels of Grafana show these and more. `scripts/figures.py` has the PromQL of each.\n"
 ALERTS_INTRO: Final = """\
@@ -139,25 +137,25 @@ def vocabulary_page() -> str:
         (f"`{entry.event}`", *(", ".join(getattr(entry, column)) or "none" for column in OTHER_SYSTEMS))
         for entry in VOCABULARY
     ]
-    effects = [(f"`{entry.event}`", entry.effect) for entry in VOCABULARY]
+    effects = "".join(item(f"`{entry.event}`: {entry.effect}") for entry in VOCABULARY)
     words = table(("event", *OTHER_SYSTEMS.values()), rows)
     return page(
         "Vocabulary",
         "Which words other memory layers have for each event, what it does to rows, and what each status means.",
-        f"{words}\n## Effect on rows\n\n{table(('event', 'rows of `facts`'), effects)}\n{_statuses()}",
+        f"{words}\n## Effect on rows of `facts`\n\n{effects}\n{_statuses()}",
     )
 
 
 def _statuses() -> str:
     """Each status with its meaning; the words are the same in Python, on the command line, in JSON and in SQL."""
-    subjects: Mapping[str, tuple[str, Mapping[Any, str]]] = {
-        "Status of a turn or a command": ("status", TURN_STATUSES),
-        "Status of a fact": ("status", FACT_STATUSES),
-        "Settlement of a pending fact": ("settlement", SETTLEMENTS),
+    subjects: Mapping[str, Mapping[Any, str]] = {
+        "Status of a turn or a command": TURN_STATUSES,
+        "Status of a fact": FACT_STATUSES,
+        "Settlement of a pending fact": SETTLEMENTS,
     }
     return "\n".join(
-        f"## {title}\n\n{table((word, 'meaning'), [(f'`{name}`', meaning) for name, meaning in meanings.items()])}"
-        for title, (word, meanings) in subjects.items()
+        f"## {title}\n\n{''.join(item(f'`{name}`: {meaning}') for name, meaning in meanings.items())}"
+        for title, meanings in subjects.items()
     )
 
 

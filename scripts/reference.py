@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, is_typeddict
@@ -16,13 +16,56 @@ from mnemolog.client.administration import AdminMethods
 from mnemolog.client.entities import EntityMethods
 from mnemolog.schemas.scope import SCOPE_FIELDS
 from mnemolog.testing import InMemoryClient
-from scripts.pages import WIDTH, page, paragraph, table
+from scripts.pages import item, page, paragraph
 
 _SQL: Final = Path(__file__).parent.parent / "projections" / "sql"
 _MODULE: Final = re.compile(r"\b(?:mnemolog|collections|datetime|typing|uuid|os|pathlib)(?:\.[a-z_]\w*)*\.(?=[A-Z])")
 _COMMENT: Final = re.compile(r"^COMMENT ON (VIEW|FUNCTION) memory\.(\w+) IS\s((?:\s*'(?:[^']|'')*')+);", re.MULTILINE)
 _COLUMN: Final = re.compile(r"^ +\((NULL|'\w+'), '(\w+)', '((?:[^']|'')*)'\)", re.MULTILINE)
+_METHODS: Final[Mapping[str, str]] = {
+    inspect.getdoc(one) or "": name
+    for owner in (mnemolog.MemoryClient, EntityMethods)
+    for name, one in inspect.getmembers(owner, inspect.isroutine)
+    if not name.startswith("_")
+}
+"""Methods of the client by their docstrings, which bodies of commands have too."""
 _INTERNAL: Final = re.compile(r"^The rows of the view|: the other functions call it")
+_MESSAGE: Final = "Message | Mapping[str, Any] | MessageModel"
+_SHOWN: Final = "Hit | Fact | ContextFact | UUID | str"
+_UNIONS: Final[Mapping[str, str]] = {
+    f"str | {_MESSAGE} | Iterable[{_MESSAGE}]": "Messages",
+    f"SearchResult | Context | Iterable[{_SHOWN}] | {_SHOWN}": "Shown",
+    "Entity | UUID | str | Iterable[Entity | UUID | str]": "Entities",
+    "Entity | UUID | str": "EntityId",
+    "UUID | str | Iterable[UUID | str]": "Ids",
+    "UUID | str": "Id",
+    "Union[str, PathLike[str], IO[bytes]]": "File",
+    "datetime.datetime | datetime.date | str": "When",
+    "ellipsis | None = Ellipsis": "None = ...",
+}
+_BUNDLE: Final = re.compile(r"\*\*\w+: \*<class '(.*)'>$")
+_SIGNATURE: Final = 100
+_IN_SIGNATURES: Final = """\
+In signatures `**ScopeArgs` and other [bundles](#arguments) stand for the keyword arguments that they list. A method
+with `**CommandArgs` also takes `wait: bool | float = False`, as `add` does: it returns when the broker has the command,
+or when the command has ended.
+
+* `Id` is a `UUID` or its text, `Ids` one or an iterable of them; `EntityId` and `Entities` may be `Entity` objects too.
+* `Messages` is a text, a message (`Message`, a mapping or `MessageModel`), or an iterable of messages.
+* `Shown` is a `SearchResult`, a `Context`, or one or more of `Hit`, `Fact`, `ContextFact` and ids.
+* `File` is a path or an open binary file, `When` a `datetime`, a `date` or a [text](client.md#times).
+
+Below the name of a type are its fields. In them "ids" are `tenant`, `user_id`, `agent_id`, `app_id` and `run_id`.
+"""
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "SearchArgs": "[Search](search.md#options) explains each.",
+    "Settings": "[Settings](settings.md) lists all.",
+    "TurnArgs": "[Records](records.md#a-turn) explains each; [times](client.md#times) may be texts.",
+    "Turn": "[Records](records.md#a-turn) explains each.",
+    "Policy": "[Policies](policy.md) explains them.",
+    "Weights": "How much each signal counts, 0 to 1: 0 switches it off. [Search](search.md#options) has the defaults.",
+}
+"""Where a type is described in place of its docstring."""
 
 
 def python_page() -> str:
@@ -32,62 +75,75 @@ def python_page() -> str:
     arguments = {name: kind for name, kind in vars(mnemolog.types).items() if is_typeddict(kind)}
     sections = {
         "MemoryClient": _methods(mnemolog.MemoryClient),
-        "memory.entities": _methods(EntityMethods),
-        "memory.admin": _methods(AdminMethods),
+        "memory.entities": _methods(EntityMethods, without="scope"),
+        "memory.admin": _methods(AdminMethods, without="scope"),
         "All servers in process, or none": [
             _entry("start", mnemolog.start),
             _entry("InMemoryClient", InMemoryClient),
             _entry("script", InMemoryClient.script),
         ],
-        "Arguments": [_entry(name, kind) + _fields(kind) for name, kind in sorted(arguments.items())],
-        "Records and answers": [_entry(name, kind) + _fields(kind) for name, kind in sorted(answers.items())],
+        "Arguments": [_type(name, kind) for name, kind in sorted(arguments.items())],
+        "Records and answers": [_type(name, kind) for name, kind in sorted(answers.items())],
     }
-    purpose = "Each method of the client with all its arguments, and each type, with their docstrings."
-    return page(
-        "Python",
-        purpose,
-        "\n".join(f"## {title}\n\n{''.join(each)}".rstrip() + "\n" for title, each in sections.items()),
-    )
+    purpose = "Each method of the client with its arguments, and each type, with their docstrings."
+    texts = (f"## {title}\n\n{''.join(each)}".rstrip() + "\n" for title, each in sections.items())
+    return page("Python", purpose, "\n".join((_IN_SIGNATURES, *texts)))
 
 
 def _has_fields(kind: Any) -> bool:
     return inspect.isclass(kind) and (is_dataclass(kind) or issubclass(kind, BaseModel)) and not is_typeddict(kind)
 
 
-def _methods(owner: type) -> list[str]:
+def _methods(owner: type, without: str = "") -> list[str]:
     found = inspect.getmembers(owner, inspect.isroutine)
-    return [prose(inspect.getdoc(owner) or ""), *(_entry(name, one) for name, one in found if not name.startswith("_"))]
+    entries = (_entry(name, one) for name, one in found if not name.startswith("_") and name != without)
+    return [prose(inspect.getdoc(owner) or ""), *entries]
 
 
 def _entry(name: str, described: Any) -> str:
     return f"### {name}\n\n{_signature(name, described)}{prose(inspect.getdoc(described) or '')}"
 
 
+def _type(name: str, kind: Any) -> str:
+    """What a type is, and its fields; only those beyond its base where that is on the page too."""
+    described = _ELSEWHERE.get(name) or prose(inspect.cleandoc(kind.__doc__ or "")).strip()
+    names = [one.name for one in fields(kind)] if is_dataclass(kind) else list(kind.__annotations__)
+    base = kind.__mro__[1]
+    known = getattr(base, "__dataclass_fields__", {})
+    inherited = f"All of `{base.__name__}`, " if known else ""
+    listed = _listed(one for one in names if not one.startswith("_") and one not in known)
+    return f"### {name}\n\n{paragraph(f'{inherited}{listed}')}\n{described}\n\n"
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names of fields or arguments, a question mark behind the code; the ids of a scope in one word."""
+    given = list(names)
+    own = [f"`{one.rstrip('?')}`{one[len(one.rstrip('?')) :]}" for one in given if one.rstrip("?") not in SCOPE_FIELDS]
+    return ", ".join(own if len(own) == len(given) else ["ids", *own])
+
+
 def _signature(name: str, described: Any) -> str:
-    if inspect.isclass(described) and not issubclass(described, InMemoryClient):
-        return ""
     signature = inspect.signature(inspect.unwrap(described))
-    given = [_plain(str(one)) for one in signature.parameters.values() if one.name not in ("self", "positional")]
-    keyword_only = [one.name for one in signature.parameters.values() if one.kind is one.KEYWORD_ONLY]
-    if keyword_only:
-        bundles = [one for one in signature.parameters.values() if one.kind is one.VAR_KEYWORD]
-        given.insert(len(given) - len(keyword_only) - len(bundles), "*")
+    parameters = [one for one in signature.parameters.values() if one.name not in ("self", "positional")]
+    if "CommandArgs" in str(parameters):
+        parameters = [one for one in parameters if one.name != "wait"]
+    given = [_plain(str(one)) for one in parameters]
+    bundles = sum(one.kind is one.VAR_KEYWORD for one in parameters)
+    if keywords := sum(one.kind is one.KEYWORD_ONLY for one in parameters):
+        given.insert(len(given) - keywords - bundles, "*")
     returned = signature.return_annotation
     arrow = "" if returned in (signature.empty, None) else f" -> {_plain(inspect.formatannotation(returned))}"
     line = f"{name}({', '.join(given)}){arrow}"
     spread = "".join(f"    {one},\n" for one in given)
-    return f"```text\n{line if len(line) <= WIDTH else f'{name}({chr(10)}{spread}){arrow}'}\n```\n\n"
+    return f"`{line}`\n\n" if len(line) <= _SIGNATURE else f"```text\n{name}(\n{spread}){arrow}\n```\n\n"
 
 
 def _plain(annotated: str) -> str:
-    """An annotation without modules; a bundle of arguments by its name."""
-    bundle = re.sub(r"\*<class '(.*)'>$", r"\1", annotated)
-    return _MODULE.sub("", bundle).replace("datetime.datetime | datetime.date | str", "When").replace("Ellipsis", "...")
-
-
-def _fields(kind: Any) -> str:
-    names = [one.name for one in fields(kind)] if is_dataclass(kind) else kind.__annotations__
-    return paragraph(f"Fields: {', '.join(f'`{name}`' for name in names if not name.startswith('_'))}.") + "\n"
+    """An annotation in the words of the page: without modules, with the name of a bundle or a union."""
+    plain = _MODULE.sub("", _BUNDLE.sub(r"**\1", annotated)).strip("'")
+    for union, word in _UNIONS.items():
+        plain = plain.replace(union, word)
+    return plain
 
 
 def prose(docstring: str) -> str:
@@ -98,54 +154,55 @@ def prose(docstring: str) -> str:
 
 
 def routes_page(document: Mapping[str, Any]) -> str:
-    """The routes of an OpenAPI document by tag, and the fields of their bodies."""
-    by_tag: dict[str, list[tuple[str, ...]]] = {}
+    """The routes of an OpenAPI document by tag, each with what it takes."""
+    by_tag: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
         for method, one in operations.items():
-            asked = [given["name"] for given in one.get("parameters", ()) if given["in"] == "query"]
-            own = [f"`{name}`" for name in asked if name not in SCOPE_FIELDS]
-            given = ", ".join([*own, "ids"] if len(own) < len(asked) else own)
-            row = (f"`{method.upper()} {path}`", given, _cell(one.get("description", "")))
-            by_tag.setdefault(one["tags"][0], []).append(row)
-    head = ("request", "query", "what it does")
-    content = "\n".join(f"## {tag}\n\n{table(head, rows)}" for tag, rows in by_tag.items())
+            asked = _listed(given["name"] for given in one.get("parameters", ()) if given["in"] == "query")
+            taken = f" Query: {asked}." if asked else ""
+            body = _body(one, document["components"]["schemas"])
+            by_tag.setdefault(one["tags"][0], []).append(
+                item(f"`{method.upper()} {path}`: {_cell(one.get('description', ''))}{taken}{body}")
+            )
+    content = "\n".join(f"## {tag}\n\n{''.join(routes)}" for tag, routes in by_tag.items())
     return page(
         "Routes",
         "Every route of `mnemolog serve`, from its [OpenAPI document](openapi.json), which has the answers too; "
-        "[HTTP](http.md) explains them. Ids are `user_id`, `agent_id`, `app_id` and `run_id`.",
-        f"{content}\n## Bodies\n\n{''.join(_bodies(document)).rstrip()}\n",
+        "[HTTP](http.md) explains them. Ids are `user_id`, `agent_id`, `app_id` and `run_id`, none of which has to be "
+        "given. What has a question mark may be left out.",
+        content,
     )
 
 
-def _bodies(document: Mapping[str, Any]) -> Iterator[str]:
-    operations = [one for each in document["paths"].values() for one in each.values()]
-    asked = json.dumps([one.get("requestBody") for one in operations])
-    for name, schema in document["components"]["schemas"].items():
-        if f'/{name}"' in asked:
-            needed = schema.get("required", ())
-            named = ", ".join(f"`{one}`" if one in needed else f"`{one}`?" for one in schema["properties"])
-            yield f"### {name}\n\n{prose(schema.get('description', ''))}{paragraph(f'Fields: {named}.')}\n"
+def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    """The fields of the body of a request, and what is to be known of them."""
+    if not (found := re.search(r'schemas/(\w+)"', json.dumps(operation.get("requestBody")))):
+        return ""
+    schema = schemas[found[1]]
+    needed = schema.get("required", ())
+    named = _listed(one if one in needed else f"{one}?" for one in schema["properties"])
+    described = schema.get("description", "")
+    method = _METHODS.get(described)
+    more = f"[More](python.md#{method})." if method else _cell(described)
+    return f" Body: {named}. {more if chr(10) in described or not method else ''}"
 
 
 def views_page() -> str:
     """The views and functions of the schema `memory`, with their comments."""
     text = "".join((_SQL / name).read_text(encoding="utf-8") for name in ("memory_views.sql", "memory.sql"))
-    rows: dict[str, list[tuple[str, ...]]] = {"VIEW": [], "FUNCTION": []}
+    sections: dict[str, list[str]] = {"Views": [], "Functions": [], "Columns": []}
     for kind, name, quoted in _COMMENT.findall(text):
         comment = _unquoted("".join(re.findall(r"'((?:[^']|'')*)'(?!')", quoted)))
         if not _INTERNAL.search(comment):
-            rows[kind].append((f"`memory.{name}`", _cell(comment)))
-    columns = [
-        (f"`{name}`", "all" if view == "NULL" else f"`{view[1:-1]}`", _cell(_unquoted(comment)))
-        for view, name, comment in _COLUMN.findall(text)
-    ]
-    sections = {
-        "Views": table(("view", "what it has"), rows["VIEW"]),
-        "Functions": table(("function", "what it returns"), rows["FUNCTION"]),
-        "Columns": table(("column", "of which views", "meaning"), columns),
-    }
-    purpose = "The comments of the schema `memory`, as `\\d+` of psql shows them; [SQL](sql.md) has examples."
-    return page("Views", purpose, "\n".join(f"## {title}\n\n{rows}" for title, rows in sections.items()))
+            sections[f"{kind.title()}s"].append(item(f"`memory.{name}`: {_cell(comment)}"))
+    for view, name, comment in _COLUMN.findall(text):
+        of = "" if view == "NULL" else f" of `{view[1:-1]}`"
+        sections["Columns"].append(item(f"`{name}`{of}: {_cell(_unquoted(comment))}"))
+    purpose = (
+        "The comments of the schema `memory`, as `\\d+` of psql shows them; [SQL](sql.md) has examples. A column whose "
+        "view is not named is the same in every view that has it."
+    )
+    return page("Views", purpose, "\n".join(f"## {title}\n\n{''.join(items)}" for title, items in sections.items()))
 
 
 def _unquoted(text: str) -> str:
@@ -153,4 +210,5 @@ def _unquoted(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return prose(" ".join(text.split())).strip()
+    """One paragraph, with links to the pages that it names."""
+    return re.sub(r"`docs/(\w+)\.md`", r"[\1](\1.md)", prose(" ".join(text.split())).strip())

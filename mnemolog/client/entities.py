@@ -254,7 +254,7 @@ class EntityMethods(CommandBase):
 
     @Order
     async def summarise(self, entity: EntityRef, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
-        """Have the model of the worker write a summary of an entity from its active facts; `entity()` shows it.
+        """Have the model of the worker write a summary of an entity from its active facts; `get` shows it.
 
         Rejected where no policy or setting (`entity_summary`) allows that, and where a budget of the day is spent.
         """

@@ -1,6 +1,7 @@
 """docs/model.md: what a real model makes of labelled cases and of a conversation, from the results of the commands."""
 
 import json
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -106,11 +107,16 @@ def model_page() -> str:
         "search": search_table(every, mem0),
         "mem0_cases": len(mem0),
         "mem0_version": rival_version(),
-        "transcript": "\n\n".join(one.shown() for one in talk.turns),
+        "transcript": "\n\n".join(narrowed(one.shown()) for one in talk.turns),
         "talk": talk_line(talk),
         "word": WORD.read_text().strip(),
     }
     return filled(TEMPLATE, fields)
+
+
+def narrowed(shown: str) -> str:
+    """Lines of code of at most 100 characters."""
+    return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in shown.splitlines())
 
 
 def _scored(outcomes: Iterable[Outcome]) -> list[ScoredCase]:

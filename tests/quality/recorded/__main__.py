@@ -13,10 +13,9 @@ from typing import Final, Literal
 
 from mnemolog.embedded.stack import EmbeddedStack
 from mnemolog.projections.migrations.upgrade import migrate
-from tests.bench.machine import Machine
 from tests.bench.markdown import aligned
 from tests.quality.model_sources import chosen_models
-from tests.quality.recorded.runs import PAGE, DialogueFigures, figures_table, page, run_backlog, run_dialogues
+from tests.quality.recorded.runs import DialogueFigures, figures_table, run_backlog, run_dialogues
 from tests.quality.runs import own_database, pipeline_over
 from tests.recall.dialogues import Dialogues, load_dialogues
 from tests.support.databases import temporary_folder
@@ -35,20 +34,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.quality.recorded", description=__doc__)
     parser.add_argument("--dialogues", type=Path, metavar="DIR", default=default_folder(), help="the dialogues' folder")
     parser.add_argument("--turns", type=int, help="only so many of each dialogue")
-    parser.add_argument("--write-docs", action="store_true", help="write docs/dialogues.md")
     given = parser.parse_args()
     if not (given.dialogues / "questions.jsonl").is_file():
         sys.exit(f"no LoCoMo dialogues in {given.dialogues}: give --dialogues DIR, or set MNEMOLOG_TEST_DIALOGUES")
-    if given.write_docs and given.turns:
-        sys.exit("the page is of whole dialogues: leave --turns out")
     dialogues = load_dialogues(given.dialogues)
     measured: dict[str, list[DialogueFigures]] = {
         name: asyncio.run(_run(dialogues, given.dialogues, name, given.turns)) for name in RUNS
     }
     for name, figures in measured.items():
         sys.stdout.write(f"{name}\n{aligned(figures_table(figures))}\n\n")
-    if given.write_docs:
-        PAGE.write_text(page(measured, Machine.describe()))
     every = [one.speakers for figures in measured.values() for one in figures]
     wrong = [told for one in every for told in (*one.wrong, *one.wrong_ties)]
     sys.stdout.writelines(f"wrong: {told}\n" for told in wrong[:_SHOWN])

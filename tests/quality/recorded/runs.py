@@ -1,9 +1,8 @@
-"""Recorded dialogues through the pipeline, each as one user's, message by message; their figures as a page."""
+"""Recorded dialogues through the pipeline, each as one user's, message by message; their figures as a table."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, LiteralString
 
 from psycopg import AsyncConnection
@@ -14,16 +13,12 @@ from mnemolog.schemas.scope import Scope
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.settings import StreamsSettings
-from tests.bench.machine import Machine
-from tests.bench.markdown import filled, table
+from tests.bench.markdown import table
 from tests.quality.recorded.speaker_check import SpeakerFigures, check_speakers
 from tests.recall.dialogues import Dialogues, RecordedTurn
 from tests.support.harnesses.in_process_pipeline import InProcessPipeline
 from tests.support.harnesses.worker_harness import publish_records, running_worker, wait_for_outcomes
-from tests.support.paths import ROOT
 
-TEMPLATE: Final = Path(__file__).with_name("dialogues.md.in")
-PAGE: Final = ROOT / "docs" / "dialogues.md"
 BACKLOG_SECONDS: Final = 900.0
 _COSTS: Final[LiteralString] = """
 SELECT
@@ -115,7 +110,11 @@ def dialogue_turns(said: Sequence[RecordedTurn]) -> Iterator[Turn]:
 
 
 def figures_table(figures: Sequence[DialogueFigures]) -> str:
-    """A line a dialogue."""
+    """A line a dialogue: calls and prompt tokens (of four characters) are divided by its turns.
+
+    A wrong fact is about another speaker, about nobody, or has words that were not said; a wrong tie is a name such as
+    "Melanie's brother" that is kept as the brother of another person.
+    """
     rows = []
     for one in figures:
         found = one.speakers
@@ -125,14 +124,3 @@ def figures_table(figures: Sequence[DialogueFigures]) -> str:
         rows.append((one.conversation, *map(str, (*counts, *people)), *costs))
     facts = ("dialogue", "turns", "facts", "speaker's", "others'", "wrong", "wrong ties")
     return table((*facts, "entities", "people", "speakers", "calls", "tokens"), rows)
-
-
-def page(measured: Mapping[str, Sequence[DialogueFigures]], machine: Machine) -> str:
-    """docs/dialogues.md for a run with each provider, with the machine that it ran on."""
-    fields = {f"{provider}_table": figures_table(figures) for provider, figures in measured.items()}
-    fields |= {
-        "when": f"{machine.at:%Y-%m-%d}",
-        "machine": f"{machine.hardware}, {machine.system}",
-        "python": machine.python,
-    }
-    return filled(TEMPLATE, fields)
