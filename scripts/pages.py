@@ -67,8 +67,8 @@ that a guard holds back from that (`fact_pending`). The view `overwrites` has a 
   model that proposed it, whoever confirmed or rejected it.
 * It counts once, at the event that ended the fact; a held one at its first confirmation.
 * Its result is `undone`; `rejected` if it was held back, and a command or a repetition of the old fact rejected it;
-  `corrected` if a person said that the fact in its place was never true. Else it is `kept` if it was carried out, `open`
-  while it is held back, and `overtaken` if the pending fact ended in another way.
+  `corrected` if a person said that the fact in its place was never true; `kept` if it was carried out, `open` while it
+  is held back, and `overtaken` if the pending fact ended in another way.
 """
 FIGURES_INTRO: Final = "The panels of Grafana show these and more. `scripts/figures.py` has the PromQL of each.\n"
 ALERTS_INTRO: Final = """\

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
-from itertools import islice, pairwise
+from itertools import dropwhile, islice, pairwise, takewhile
 from typing import Any, Final, NamedTuple
 
 from mnemolog.schemas.base import normalise
@@ -20,7 +20,7 @@ from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities.names import is_first_name, read_name, ties_in
 from mnemolog.streams.llm.ports import ExtractionTask
 from mnemolog.streams.text.assertions import UNTIL, contrary, moved, strange_names
-from mnemolog.streams.text.differences import WORDS_FOR_USER, copied_texts, is_user_word
+from mnemolog.streams.text.differences import USER, WORDS_FOR_USER, copied_texts, is_user_word
 from mnemolog.streams.text.readings import (
     Reading,
     has_condition,
@@ -71,29 +71,34 @@ _SPOKEN_LINE: Final = re.compile(
 def other_speaker(turn: Turn, said_in: Collection[Message], excerpt: str) -> str | None:
     """Who says the words of `excerpt` in these messages, if that is one named person and not the turn's speaker.
 
-    The lines of a script are of the name before each of them, and so is one alone behind a first name; an excerpt may
-    begin with that name.
+    An excerpt may begin with the name before its line.
     """
-    names: set[str | None] = set()
     head = _SPOKEN_LINE.match(excerpt)
+    names: set[str | None] = set()
     for message in said_in:
-        found = list(_SPOKEN_LINE.finditer(message.content)) if message.role == "user" else []
-        if not found:  # as a rule
-            names |= {message.name if message.role == "user" else None}
-            continue
-        heads = [line[1] for line in found]
-        lines = [line for line in found if line[1][0].isupper() or heads.count(line[1]) >= MIN_SCRIPT_LINES]
-        spoken: list[tuple[str, str | None]] = [(message.content, message.name)]
-        if len(lines) >= MIN_SCRIPT_LINES or any(is_first_name(line[1].casefold()) for line in lines):
-            ends = [line.start() for line in lines[1:]] + [len(message.content)]
-            spoken = [(message.content[: lines[0].start()], message.name)]
-            spoken += [(message.content[line.end() : end], line[1]) for line, end in zip(lines, ends, strict=True)]
-            if head is not None:
-                own = [text for text, name in spoken if name == head[1]]
-                names |= {head[1] for text in own if has_words(text, excerpt[head.end() :])}
-        names |= {name for text, name in spoken if has_words(text, excerpt)}
+        parts = list(_spoken(message))
+        for name, text in parts:
+            is_line = head is not None and name == head[1] and has_words(text, excerpt[head.end() :])
+            names |= {name} if len(parts) == 1 or is_line or has_words(text, excerpt) else set()
     name = names.pop() if len(names) == 1 else None
     return name if name and normalise(name) != normalise(turn.speaker or "") else None
+
+
+def _spoken(message: Message) -> Iterator[tuple[str | None, str]]:
+    """What a message says, each part with who says it.
+
+    The lines of a script are of the name before each of them, and so is one alone behind a first name.
+    """
+    found = list(_SPOKEN_LINE.finditer(message.content)) if message.role == "user" else []
+    heads = Counter(line[1] for line in found)
+    lines = [line for line in found if line[1][0].isupper() or heads[line[1]] >= MIN_SCRIPT_LINES]
+    name = message.name if message.role == "user" else None
+    if len(lines) < MIN_SCRIPT_LINES and not any(is_first_name(line[1].casefold()) for line in lines):
+        yield name, message.content
+        return
+    yield name, message.content[: lines[0].start()]
+    for line, end in zip(lines, (*(one.start() for one in lines[1:]), len(message.content)), strict=True):
+        yield line[1], message.content[line.end() : end]
 
 
 def shown_messages(turn: Turn) -> tuple[Message, ...]:
@@ -126,8 +131,9 @@ _OWN_WORDS: Final = WORDS["first_person"] | WORDS["my"]
 _PASTS: Final = frozenset().union(*(past for past, _ in TENSES))
 _UNITS: Final = frozenset(UNITS.values())
 _MEASURES: Final = frozenset(map(stem_of, {*WORDS["habits"], *UNITS, *DATES}))
-_ENDS: Final = CLAUSE_ENDS | CONJUNCTIONS | WORDS["alternatives"]
+_ENDS: Final = CLAUSE_ENDS | CONJUNCTIONS | WORDS["alternatives"] | WORDS["contrast"] | {"while", "whereas"}
 _STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["people"] | {"it", "es", "il"}
+_IS: Final = frozenset({"is", "are", "am", "was", "were"})
 _SKIPPED: Final = frozenset({"well", "and", "but", "so", "и", ","})
 _BEFORE_SOMEBODY: Final = WORDS["my"] | WORDS["articles"] | WORDS["quantifiers"]
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
@@ -164,13 +170,31 @@ class EvidenceMessage:
 class Clause(NamedTuple):
     """A clause of a sentence; `head` is the denial before a list that it may go on with ("I avoid" of "and milk").
 
-    `others` are the words for whom it is about, if that is not its speaker; `is_contrast`: "but" stands before it.
+    `others` are the words for whom it is about, if that is not its speaker; `whom` has also names that are in no list,
+    and `USER`; `is_contrast`: "but" stands before it.
     """
 
     said: Reading
     head: tuple[str, ...]
     others: frozenset[str]
+    whom: frozenset[str]
     is_contrast: bool = False
+
+    @property
+    def details(self) -> frozenset[str]:
+        """What it says of these: the beginnings of its content words and its numbers, but for its verb."""
+        about = WORDS["first_person"] if USER in self.whom else self.whom
+        begin = next((at for at, word in enumerate(self.said.lower) if word in about), 0)
+        lower = tuple(dropwhile(about.__contains__, self.said.lower[begin:]))
+        verb = next((at for at, one in enumerate(lower) if one not in WORDS["auxiliaries"] and one[-2:] != "ly"), 0)
+        is_verb = len(lower) > 1 and (not verb or lower[verb - 1] not in _IS or lower[verb].endswith("ing"))
+        told = self.said.tokens[len(self.said.tokens) - len(lower) + verb + is_verb :]
+        return _details(Reading(" ".join(told), told))
+
+    def points_at(self, whom: frozenset[str]) -> bool:
+        """Whether it has a word for one of these, or for what was said before."""
+        words = WORDS["pronouns"] | whom | (WORDS["first_person"] if USER in whom else frozenset())
+        return not words.isdisjoint(self.said.lower)
 
     def in_list(self, told: frozenset[str]) -> Reading:
         """The clause with the denial before it, if it only goes on with a list for a text that tells this."""
@@ -360,11 +384,12 @@ class Source:
         nearest = [one for words, one in shared if words == most]
         if not is_as_said:
             yield from self._of_another(told)
+            if self._is_swapped(told):
+                yield "swapped", "it says of one what its excerpt says of another"
             is_negative = self._left or own.is_negative or any(one.is_negative for _, one in shared)
             if is_negative and not self._is_elliptic(own):
                 yield from self._opposed(told, shared, nearest, most)
-        if self.is_question and WORDS["reports"].isdisjoint(own.lower) and not has_condition(own.text):
-            yield "question", "its excerpt only asks"
+        yield from self._unstated(told)
         # Own words: whoever asks may suppose what they like.
         near = next((one for one in nearest if one not in asked), None if most else own)
         if near is not None and certainty not in ("weak", "speculation"):
@@ -374,6 +399,25 @@ class Source:
             is_attempt = attempt is not None and not any(word.startswith(attempt[0][:_LONG]) for word in own.lower)
             if (is_attempt or is_supposed(near, self.reading)) and not has_condition(own.text):
                 yield "hypothetical", "it states as a fact what was only supposed"
+
+    def _unstated(self, told: Told) -> Iterator[tuple[str, str]]:
+        """Whether its sentence only asks, requests, greets or thanks, and the text tells no more than that."""
+        own, words = told.own, " ".join(self.reading.lower)
+        request = PATTERNS["request"].match(words)
+        beside = "" if request is None else PATTERNS["to_speaker"].sub(" ", words[request.end() :])
+        others = (self.turn.texts.starts | self.question.starts) - self.reading.starts
+        if self._is_small_talk and told.starts.isdisjoint(others):
+            yield "small talk", "its excerpt only greets, thanks or praises an answer"
+        elif request and told.is_users and not _speaks_of_user(read(beside)):
+            yield "request", "its excerpt only asks for something to be done"
+        elif self.is_question and WORDS["reports"].isdisjoint(own.lower) and not has_condition(own.text):
+            yield "question", "its excerpt only asks"
+
+    @cached_property
+    def _is_small_talk(self) -> bool:
+        """Whether a sentence greets, thanks or praises an answer, and does nothing else."""
+        parts = [" ".join(part).casefold() for part, _ in _parts(self.reading) if part]
+        return bool(parts) and all(map(PATTERNS["small_talk"].fullmatch, parts))
 
     @cached_property
     def is_wish(self) -> bool:
@@ -424,15 +468,29 @@ class Source:
             is_tie = not others.isdisjoint(WORDS["other_ties"]) or any(ties_in(self.sentence))
             if len(strange) <= is_tie and not self._is_elliptic(own):
                 yield "subject", f"its excerpt is about somebody else ({', '.join(sorted(others))})"
-        elif others.isdisjoint(WORDS["people"]) and any(
-            _mentions(own, one.others) for _, one in shared if one not in nearest
-        ):
-            yield "swapped", "it says of one what its excerpt says of another"
+
+    def _is_swapped(self, told: Told) -> bool:
+        """Whether a text says of one what clauses say of others alone: of "Ana sings and Leo dances", "Leo sings".
+
+        It has nothing of the clauses about those that it names, but for their verbs, and these point at no other one.
+        """
+        is_plain = told.own.is_spaced and _QUOTED.search(self.sentence) is None
+        led = [one for one in self.clauses if one.whom] if is_plain else []
+        mine = [one for one in led if (USER in one.whom and told.is_users) or _mentions(told.own, one.whom)]
+        whom = frozenset().union(*(one.whom for one in mine))
+        others = [one for one in led if one not in mine and not one.points_at(whom)]
+        if not (mine and others) or any(not one.details or one.points_at(frozenset()) for one in mine):
+            return False
+        details, own = _details(told.own) - starts_of(whom), frozenset().union(*(one.details for one in mine))
+        theirs = frozenset().union(*(one.details for one in others))
+        known = frozenset().union(*(_details(one.said) for one in self.clauses if one not in others))
+        return details.isdisjoint(own) and not details.isdisjoint(theirs - known)
 
     def _is_elliptic(self, own: Reading) -> bool:
-        """Whether a clause without words of its own says as much of the speaker: "and so do I", "but I did"."""
+        """Whether a clause without words of its own says as much of whom a text is about: "so do I", "but Leo did"."""
         for before, after in pairwise(self.clauses):
-            if not after.said.starts and _is_own(after.said):
+            is_name_alone = len(after.said.tokens) > len(after.others) and after.said.starts <= starts_of(after.others)
+            if is_name_alone and (_is_own(after.said) or _mentions(own, after.others)):
                 return own.is_negative == (before.said.is_negative != (after.is_contrast or after.said.denies))
         return False
 
@@ -481,29 +539,37 @@ def _is_within(words: str, text: str) -> bool:
     return bool(words) and next(whole_words(words, text), None) is not None
 
 
+def _parts(sentence: Reading) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The tokens between the ends of clauses, and whether an adversative stands behind them."""
+    part: list[str] = []
+    for token, word in zip(sentence.tokens, sentence.lower, strict=True):
+        is_my = not part and word in WORDS["my"]  # "ma" is "my" and "but"
+        if is_my or word not in _ENDS:
+            part.append(token)
+        else:
+            yield tuple(part), word in WORDS["contrast"]
+            part = []
+    yield tuple(part), False
+
+
 def _clauses(sentence: Reading, speakers: Collection[str]) -> Iterator[Clause]:
     """The clauses of a sentence; an adversative ends the list that a denial begins ("no meat, only fish")."""
     if not sentence.is_spaced:
-        yield from (Clause(one, (), _others_by_signs(one.text)) for one in sentence.clauses)
+        yield from (Clause(one, (), _others_by_signs(one.text), frozenset()) for one in sentence.clauses)
         return
     head: tuple[str, ...] = ()
     listed: frozenset[str] = frozenset()
     is_own = is_behind = False
-    part: list[str] = []
-    for token, word in zip((*sentence.tokens, "."), (*sentence.lower, "."), strict=True):
-        is_contrast = word in WORDS["contrast"]
-        is_my = not part and word in WORDS["my"]  # "ma" is "my" and "but"
-        if is_my or not (is_contrast or word in _ENDS):
-            part.append(token)
-            continue
+    for part, is_contrast in _parts(sentence):
         if part:
-            said = Reading(" ".join(part), tuple(part))
+            said = Reading(" ".join(part), part)
             is_statement = not _STATING.isdisjoint(said.lower)
             others = _others(said, speakers)
-            is_name_alone = bool(others) and said.starts <= starts_of(others)  # "Ana, Tom and Leo live ..."
+            is_name_alone = bool(others) and _details(said) <= starts_of(others)  # "Ana, Tom and Leo live ..."
             is_own = _is_own(said) or (is_own and is_name_alone)
             others = frozenset() if is_own else others | listed
-            yield Clause(said, () if is_statement or said.denials else head, others, is_behind)
+            whom = frozenset({USER}) if is_own else others | _names_behind(said, others, sentence.names)
+            yield Clause(said, () if is_statement or said.denials else head, others, whom, is_behind)
             listed = others if is_name_alone else frozenset()
             if said.denials:
                 denying = {one.word for one in said.denials}
@@ -512,7 +578,14 @@ def _clauses(sentence: Reading, speakers: Collection[str]) -> Iterator[Clause]:
             elif is_statement:
                 head = ()
         is_behind = is_contrast or (is_behind and not part)
-        part, head = [], () if is_contrast else head
+        head = () if is_contrast else head
+
+
+def _names_behind(clause: Reading, others: Collection[str], names: Collection[str]) -> frozenset[str]:
+    """The names right behind the words for whom a clause is about, or else at its beginning."""
+    lower = [word for word in clause.lower if word not in _SKIPPED]
+    at = next((at for at, word in enumerate(lower) if word in others), -1)
+    return frozenset(takewhile(names.__contains__, lower[at + 1 :]))
 
 
 def _is_own(clause: Reading) -> bool:
@@ -528,7 +601,7 @@ def _others(clause: Reading, speakers: Collection[str]) -> frozenset[str]:
     at = next((at for at, word in enumerate(lower) if word not in _SKIPPED), len(lower))
     first = lower[at : at + 1]
     is_person = bool(first) and first[0] not in speakers and clause.tokens[at][0].isupper() and is_first_name(first[0])
-    is_owner = int(is_person and lower[at + 1 : at + 2] == ("s",))
+    is_owner = int(is_person and lower[at + 1 : at + 2] == ("s",) and any(map(is_content, lower[at + 2 : at + 3])))
     if is_person and not is_owner:
         return frozenset(first)
     if is_owner or not _BEFORE_SOMEBODY.isdisjoint(first):
@@ -551,6 +624,11 @@ def _others_by_signs(clause: str) -> frozenset[str]:
         return frozenset()
     found = TIE_SIGNS.search(clause) or TOPIC.match(clause)
     return frozenset({found[1]}) if found else frozenset()
+
+
+def _details(text: Reading) -> frozenset[str]:
+    """The beginnings of the content words of a text, and its numbers."""
+    return text.starts.union(one for one in text.claimed if one[0].isdigit())
 
 
 def _mentions(own: Reading, others: Collection[str]) -> bool:
@@ -628,25 +706,22 @@ def is_quotation(content: str, excerpt: str, own: Reading, turn: "Evidence") -> 
     The excerpt is quoted as a whole, or the fact has words of the quotes in it and none that only stand around these.
     Around a quote is its sentence, or all of the message where the sentence is in the quote.
     """
-    found = list(_QUOTED.finditer(content))
-    if not found:
-        return False
-    rest = _QUOTED.sub(lambda one: " " * len(one[0]), content)
     words = excerpt.strip(_QUOTE_MARKS)
     start = content.find(words)
     end = start + len(words)
     quotes = [
-        one for one in found if (one.start() < end and start < one.end() if start >= 0 else has_words(one[0], words))
+        one
+        for one in _QUOTED.finditer(content)
+        if (one.start() < end and start < one.end() if start >= 0 else has_words(one[0], words))
     ]
-    if not quotes or has_words(rest, words):
+    if not quotes or has_words(rest := _QUOTED.sub(lambda one: " " * len(one[0]), content), words):
         return False
     first, last = quotes[0].start(), quotes[-1].end()
     begin = max((one.end() for one in _STOP.finditer(rest, 0, first)), default=0)
     is_sentence = _STOP.search(content[last - 2 : last]) and content[last:].lstrip()[:1].isupper()
     stop = _STOP.search(rest, last)
     around = rest[min(max(start, 0), begin) : max(end, last if is_sentence else stop.start() if stop else len(rest))]
-    around = PATTERNS["to_speaker"].sub(" ", around if read(around).tokens else rest)
-    frame = read(around)
+    frame = read(PATTERNS["to_speaker"].sub(" ", around if read(around).tokens else rest))
     if _speaks_of_user(frame) and not any(one.others for one in islice(_clauses(frame, turn.speaker_tokens), 1)):
         return False
     quoted = frozenset().union(*(read(one[0]).told for one in quotes))
