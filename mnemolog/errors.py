@@ -102,7 +102,7 @@ class LimitExceededError(MnemologError):
     """
 
     def __init__(self, turn_id: str, hit: LimitHit) -> None:
-        advice = f"raise the limit with set_policy, or {LIMIT_ADVICE[hit.name]}"
+        advice = f"raise the limit of the policy, or {LIMIT_ADVICE[hit.name]}"
         super().__init__(f"turn {turn_id} was not published because a limit is reached: {hit}; {advice}")
         self.turn_id = turn_id
         self.hit = hit

@@ -65,7 +65,7 @@ def update_many(
         if not isinstance(edit, dict):
             raise typer.BadParameter(f'line {number} is not a JSON object: write {{"fact_id": ..., "text": ...}}')
         edits.append(edit)
-    return lambda client: client.update_many(edits)
+    return lambda client: client.admin.update_many(edits)
 
 
 @change_command()
@@ -142,7 +142,7 @@ def promote(
     ] = None,
 ) -> Change:
     """Have facts of a run decided in the scope of its user: a move told there ends the old home."""
-    return lambda client: client.promote(fact_ids or (), turn_id=turn, filters=filters, into=into)
+    return lambda client: client.admin.promote(fact_ids or (), turn_id=turn, filters=filters, into=into)
 
 
 @change_command()
@@ -157,7 +157,7 @@ def feedback(
     async def change(client: "AsyncMemoryClient") -> "Result":
         facts = {given: await client.get(given) for given in {*shown, *(used or ())}}
         whole = {given: fact.former_id or fact.fact_id for given, fact in facts.items()}
-        return await client.feedback(
+        return await client.admin.feedback(
             [whole[given] for given in shown], used=[whole[given] for given in used or ()], query=query
         )
 

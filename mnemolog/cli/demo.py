@@ -100,7 +100,7 @@ class Demo:
             self.show(pending, *(f"  why: {one.reason}" for one in pending))
             command = await client.confirm(held[0].fact_id, user_id="priya", actor="Priya")
             end = await self._wait_until_done(client, command, "priya")
-            self.show(end, *(f"confirmed, {_plain(one.event)}: {one.text}" for one in end.changes))
+            self.show(end, *(f"confirmed: {one.text}" for one in end.changes))
         await self._rebuild("kafka", "Kafka")
 
     async def _say(self, client: AsyncMemoryClient, said: str) -> Result:

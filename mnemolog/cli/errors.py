@@ -1,6 +1,7 @@
 """From an error to its message, the advice and the exit code."""
 
 import os
+import re
 import traceback
 from typing import Final, NamedTuple
 
@@ -43,6 +44,8 @@ EXIT_STATUSES: Final[dict[str, ExitStatus]] = {
     "builtins.FileNotFoundError": ExitStatus(USAGE, "check the path"),
     "builtins.OSError": ExitStatus(FAILED, "check the path, its rights and the space left"),
 }
+_ID: Final = re.compile(r"\b(?:an? )?(?<![.'\"])(user|agent|app|run)_id\b(?!['\"])")
+"""An id as the client calls it, which is an option here; in quotes it is a field of a record."""
 _UNEXPECTED = ExitStatus(FAILED, "this is a bug in Mnemolog; MNEMOLOG_LOG_LEVEL=debug shows the traceback")
 
 
@@ -52,6 +55,7 @@ def print_error(error: BaseException) -> int:
         error = error.exceptions[0]
     status = exit_status_of(error)
     text = without_control_characters(str(error)).strip() or type(error).__name__
+    text = _ID.sub(r"--\1", text)
     print_labelled("error:", text if status is not _UNEXPECTED else f"{type(error).__name__}: {text}", style="bold red")
     if status.advice:
         print_labelled("try:", status.advice, style="bold")

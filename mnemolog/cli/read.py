@@ -3,6 +3,7 @@
 import json
 import sys
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
@@ -295,6 +296,6 @@ def import_facts(
     if file == "-":
         announce_input("JSON lines, each a fact,")
     report = call_client(work, tenant=tenant, interrupted=lambda: "the same command again goes on where it stopped")
-    print_result(report, show.show_import, as_json=as_json)
+    print_result(report, partial(show.show_import, undo=undo), as_json=as_json)
     if report.damaged or report.rejected:
         raise typer.Exit(FAILED)

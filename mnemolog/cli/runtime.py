@@ -50,7 +50,7 @@ def call_client(
     async def work() -> R:
         from mnemolog.client.async_client import AsyncMemoryClient  # noqa: PLC0415 - see above
 
-        async with AsyncMemoryClient(settings=discovered_settings(tenant=tenant)) as client:
+        async with AsyncMemoryClient(settings=cli_settings(tenant=tenant)) as client:
             return await call(client)
 
     return run_async(work(), interrupted=interrupted)

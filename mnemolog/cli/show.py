@@ -228,7 +228,7 @@ def show_exported(number: int, _: ShortIds = WHOLE_IDS) -> None:
     print_note(f"{counted(number, 'fact')} written")
 
 
-def show_import(report: "ImportReport") -> None:
+def show_import(report: "ImportReport", *, undo: bool = False) -> None:
     read = [counted(report.turns, "turn of conversations", "turns of conversations")] if report.turns else []
     if report.read > report.turns or not read:
         read.insert(0, counted(report.read - report.turns, "line"))
@@ -238,9 +238,9 @@ def show_import(report: "ImportReport") -> None:
     if report.passed_over:
         named = ", ".join(f"{name} ({number})" for name, number in report.passed_over.items())
         print_line(f"passed over: {named}")
-    if report.undone:
-        print_line(f"{counted(report.undone, 'line')} taken back")
-    if report.added or report.known:
+    if undo and (report.undone or report.known):
+        print_line(f"{counted(report.undone, 'line')} taken back, {report.known} with nothing left to take back")
+    elif report.added or report.known:
         print_line(f"{report.added} added, {report.known} known already")
     damaged = [f"line {number}: {what}" for number, what in report.damaged.items()][:_MAX_ERRORS_SHOWN]
     rejected = [f"{command_id}: {what}" for command_id, what in report.rejected.items()][:_MAX_ERRORS_SHOWN]

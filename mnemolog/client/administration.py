@@ -1,47 +1,62 @@
 """The methods of `memory.admin`: for those who run a memory, over all of a tenant."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import IO, Any, ClassVar, Unpack
+from typing import IO, Any, ClassVar, Final, Unpack, cast
 from uuid import UUID
 
 from mnemolog.client.base import Blocking, Order, Read, checked_time
-from mnemolog.client.commands import exact_scope
+from mnemolog.client.commands import PLACEHOLDER_SCOPE, exact_scope
 from mnemolog.client.files import ImportMixin
 from mnemolog.client.inputs import (
     WHOLE_TENANT,
     CommandArgs,
+    FactIds,
     ScopeArgs,
     Wait,
     When,
+    as_ids,
     check_file,
+    kind_of,
     names_owner,
     path_of,
     scope_and_filter,
     scope_filter,
     scope_ids,
+    whole_id,
     wide_filter,
 )
+from mnemolog.client.search import SearchResult
 from mnemolog.errors import InvalidCommandError
+from mnemolog.projections.context import Context, ContextFact
 from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.audit import FailedTurn, failed_turns, received_turn
 from mnemolog.projections.queries.facts import IdCount, exported_lines, first_moments, named_ids
 from mnemolog.projections.queries.ids import find_turn, short_ids
 from mnemolog.projections.queries.quality import DecisionQuality, decision_quality
-from mnemolog.projections.queries.results import Result
+from mnemolog.projections.queries.results import Fact, Result
 from mnemolog.projections.queries.scope_filter import ScopeFilter
+from mnemolog.projections.search.search import Hit
 from mnemolog.projections.stores.turns import fetch_policies
-from mnemolog.schemas.command import TENANT_POLICY_AGENT
-from mnemolog.schemas.filters import Filter
+from mnemolog.schemas.command import TENANT_POLICY_AGENT, Edit
+from mnemolog.schemas.filters import Filter, parse_filter, written_filter
 from mnemolog.schemas.policy import Policy, StoredPolicies
+from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.turn import Turn
+
+ShownFact = Hit | Fact | ContextFact | UUID | str
+_PLACEHOLDER_RUN: Final = {"user_id": PLACEHOLDER_SCOPE.user_id, "run_id": "any run"}
+"""Stands for the scope of the facts of a promotion while the tables have not been asked for it."""
+Shown = SearchResult | Context | Iterable[ShownFact] | ShownFact
+"""What was shown or used: a result, a fact or a whole id, or several of these."""
 
 
 class AdminMethods(ImportMixin):
-    """Who is remembered, policies, export and import, figures, failed turns, and ids."""
+    """Who is remembered, policies, changes in bulk, export and import, figures, failed turns, and ids."""
 
     _namespace: ClassVar[str] = "admin."
 
@@ -81,6 +96,83 @@ class AdminMethods(ImportMixin):
         level = "scope" if names_owner(arguments) else "tenant"
         named: CommandArgs = {**arguments, "agent_id": _policy_agent(arguments)}
         return await self._issue("set_policy", named, wait, level=level, policy=policy)
+
+    @Order
+    async def update_many(
+        self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Wait = False, **arguments: Unpack[CommandArgs]
+    ) -> Result:
+        """Update up to 100 facts of a scope, all or none.
+
+        An edit has fact_id, text, and perhaps key, value, categories and metadata, as in `update`.
+        """
+        given: object = edits
+        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+            raise InvalidCommandError(f"edits must be a list of edits with fact_id and text, not {kind_of(given)}")
+        read = []
+        for number, one in enumerate(given):
+            if not isinstance(one, Edit | Mapping):
+                raise InvalidCommandError(f"edits.{number} must be an edit with fact_id and text, not {kind_of(one)}")
+            fields = one.model_dump(exclude_unset=True) if isinstance(one, Edit) else dict(one)
+            if "value" in fields and fields["value"] is None:
+                fields["value"] = ""  # cleared; a command without it has none
+            read.append(fields)
+        return await self._issue("update", arguments, wait, edits=read)
+
+    @Order
+    async def promote(
+        self,
+        fact_ids: FactIds = (),
+        *,
+        turn_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        into: Mapping[str, str | None] | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> Result:
+        """Have facts of a run decided in the scope of its user, like statements of a turn there.
+
+        They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active
+        in the run; the ids (user_id, run_id ...) are those of the run, or found by the facts or the turn. `into` names
+        the ids in which the scope that they go to differs: it has no run_id unless given, and the same user.
+        Both facts stay; what was promoted before is left out. A command takes up to 50 facts, and `notes` of its result
+        name the command for the rest. `undo(turn_id=command_id)` takes back what one command did.
+        """
+        fields = {
+            "source": _PLACEHOLDER_RUN,
+            "fact_ids": as_ids("fact_ids", fact_ids),
+            "source_id": turn_id,
+            "filters": None if filters is None else written_filter(parse_filter(filters)),
+        }
+        located = await self._located(self._draft("promote", arguments, fields))
+        source = exact_scope(located.scope_ids).model_dump()
+        if into is not None and not set(into) <= set(SCOPE_FIELDS):
+            known = ", ".join(SCOPE_FIELDS)
+            raise InvalidCommandError(f"into must be ids of a scope ({known}), such as {{'agent_id': None}}")
+        target = {**located.scope_ids, "run_id": None, **(into or {})}
+        draft = replace(located, scope_ids=target, payload={**located.payload, "source": source})
+        return await self._publish_one(draft, wait)
+
+    @Order
+    async def feedback(
+        self,
+        shown: Shown,
+        *,
+        used: Shown,
+        query: str | None = None,
+        wait: Wait = False,
+        **arguments: Unpack[CommandArgs],
+    ) -> Result:
+        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
+
+        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
+        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
+        not be named where `shown` is a result, or has hits or facts.
+        """
+        ids, scope = read_shown("shown", shown)
+        fields = {"shown": ids, "used": read_shown("used", used)[0], "query": query}
+        if scope is not None and not names_owner(arguments):
+            arguments = cast("CommandArgs", {**scope.model_dump(), **arguments})
+        return await self._publish_one(self._draft("feedback", arguments, fields), wait)
 
     @Read
     async def policies(self, **scope_args: Unpack[ScopeArgs]) -> StoredPolicies:
@@ -190,3 +282,25 @@ def _policy_agent(scope_args: ScopeArgs) -> str | None:
     if scope_args.get("app_id") is not None or scope_args.get("run_id") is not None:
         raise InvalidCommandError("a policy is for a tenant, or for a scope with a user_id or an agent_id: name one")
     return TENANT_POLICY_AGENT
+
+
+def read_shown(name: str, given: Shown) -> tuple[list[UUID], Scope | None]:
+    """The whole ids in what was shown, each once, in their order, and the scope of the first one that is a fact.
+
+    Raises `InvalidCommandError` that names the place of a wrong item.
+    """
+    shown: object = [given] if isinstance(given, ShownFact) else given
+    shown = shown.facts if isinstance(shown, Context) else shown
+    if isinstance(shown, bytes | Mapping) or not isinstance(shown, Iterable):
+        raise InvalidCommandError(f"{name} must be a result, facts or whole ids, not {kind_of(given)}")
+    found: dict[UUID, None] = {}
+    scope = None
+    for place, one in enumerate(shown):
+        item = one.fact if isinstance(one, Hit) else one
+        fact_id = whole_id(item) if isinstance(item, UUID | str) else None
+        if isinstance(item, Fact | ContextFact):
+            fact_id, scope = item.fact_id, scope or item.scope
+        if fact_id is None:
+            raise InvalidCommandError(f"{name}.{place} must be a fact or its whole id, not {kind_of(one)}")
+        found[fact_id] = None
+    return list(found), scope

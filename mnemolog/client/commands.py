@@ -5,13 +5,12 @@ Here are the commands about facts and whole scopes.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import EllipsisType
 from typing import Any, Final, Unpack, cast
-from uuid import UUID
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -26,7 +25,6 @@ from mnemolog.client.inputs import (
     When,
     as_id,
     as_ids,
-    kind_of,
     names_owner,
     scope_and_filter,
     scope_ids,
@@ -35,30 +33,22 @@ from mnemolog.client.inputs import (
 )
 from mnemolog.client.producer import OutgoingRecord
 from mnemolog.client.results import ResultBase, published, summed_up
-from mnemolog.client.search import SearchResult
 from mnemolog.errors import InvalidCommandError, NotConnectedError, QueryError, ServerUnavailableError, UnknownTurnError
-from mnemolog.projections.context import Context, ContextFact
 from mnemolog.projections.errors import scope_in_words
 from mnemolog.projections.queries.ids import find_event, find_facts, find_turn, first_id
-from mnemolog.projections.queries.results import Fact, Result
+from mnemolog.projections.queries.results import Result
 from mnemolog.projections.queries.scope_filter import ANY_OR_NONE, WILDCARDS, ScopeFilter, matching_scopes
-from mnemolog.projections.search.search import Hit
 from mnemolog.schemas.admission import RESERVED_ID, Refusal, parse_command
-from mnemolog.schemas.command import Command, DeleteAll, Edit, ResolveAction, Undo
+from mnemolog.schemas.command import Command, DeleteAll, ResolveAction, Undo
 from mnemolog.schemas.errors import describe_faults
-from mnemolog.schemas.filters import parse_filter, written_filter
+from mnemolog.schemas.filters import written_filter
 from mnemolog.schemas.ids import is_follow_up_id
 from mnemolog.schemas.scope import SCOPE_FIELDS, Scope
 from mnemolog.schemas.turn import Turn
 
-ShownFact = Hit | Fact | ContextFact | UUID | str
 PLACEHOLDER_SCOPE: Final = Scope.model_construct(user_id="anybody")
 """Stands for the scope of a command while it is not known, so that the rest can be validated."""
 _DIGEST_CHARACTERS: Final = 16
-_PLACEHOLDER_RUN: Final = {"user_id": PLACEHOLDER_SCOPE.user_id, "run_id": "any run"}
-"""Stands for the scope of the facts of a promotion while the tables have not been asked for it."""
-Shown = SearchResult | Context | Iterable[ShownFact] | ShownFact
-"""What was shown or used: a result, a fact or a whole id, or several of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,28 +147,6 @@ def exact_scope(scope_ids: Mapping[str, str | None]) -> Scope:
         return Scope.model_validate(scope_ids)
     except ValidationError as error:
         raise InvalidCommandError(f"the scope is not valid: {describe_faults(error)}") from error
-
-
-def read_shown(name: str, given: Shown) -> tuple[list[UUID], Scope | None]:
-    """The whole ids in what was shown, each once, in their order, and the scope of the first one that is a fact.
-
-    Raises `InvalidCommandError` that names the place of a wrong item.
-    """
-    shown: object = [given] if isinstance(given, ShownFact) else given
-    shown = shown.facts if isinstance(shown, Context) else shown
-    if isinstance(shown, bytes | Mapping) or not isinstance(shown, Iterable):
-        raise InvalidCommandError(f"{name} must be a result, facts or whole ids, not {kind_of(given)}")
-    found: dict[UUID, None] = {}
-    scope = None
-    for place, one in enumerate(shown):
-        item = one.fact if isinstance(one, Hit) else one
-        fact_id = whole_id(item) if isinstance(item, UUID | str) else None
-        if isinstance(item, Fact | ContextFact):
-            fact_id, scope = item.fact_id, scope or item.scope
-        if fact_id is None:
-            raise InvalidCommandError(f"{name}.{place} must be a fact or its whole id, not {kind_of(one)}")
-        found[fact_id] = None
-    return list(found), scope
 
 
 class CommandBase(ResultBase):
@@ -330,27 +298,6 @@ class CommandMixin(CommandBase):
         return await self._issue("update", arguments, wait, edits=[edit])
 
     @Order
-    async def update_many(
-        self, edits: Iterable[Edit | Mapping[str, Any]], *, wait: Wait = False, **arguments: Unpack[CommandArgs]
-    ) -> Result:
-        """Update up to 100 facts of a scope, all or none.
-
-        An edit has fact_id, text, and perhaps key, value, categories and metadata, as in `update`.
-        """
-        given: object = edits
-        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-            raise InvalidCommandError(f"edits must be a list of edits with fact_id and text, not {kind_of(given)}")
-        read = []
-        for number, one in enumerate(given):
-            if not isinstance(one, Edit | Mapping):
-                raise InvalidCommandError(f"edits.{number} must be an edit with fact_id and text, not {kind_of(one)}")
-            fields = one.model_dump(exclude_unset=True) if isinstance(one, Edit) else dict(one)
-            if "value" in fields and fields["value"] is None:
-                fields["value"] = ""  # cleared; a command without it has none
-            read.append(fields)
-        return await self._issue("update", arguments, wait, edits=read)
-
-    @Order
     async def delete(self, fact_ids: FactIds, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:
         """Delete a fact, with all that took its place since; or up to 100 of a scope, all or none.
 
@@ -414,40 +361,6 @@ class CommandMixin(CommandBase):
         return await self._issue("resolve", arguments, wait, fact_id=fact_id, action=action, targets=beside, text=text)
 
     @Order
-    async def promote(
-        self,
-        fact_ids: FactIds = (),
-        *,
-        turn_id: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-        into: Mapping[str, str | None] | None = None,
-        wait: Wait = False,
-        **arguments: Unpack[CommandArgs],
-    ) -> Result:
-        """Have facts of a run decided in the scope of its user, like statements of a turn there.
-
-        They are facts by their ids, those that a turn brought, those that a filter lets through, or all that are active
-        in the run; the ids (user_id, run_id ...) are those of the run, or found by the facts or the turn. `into` names
-        the ids in which the scope that they go to differs: it has no run_id unless given, and the same user.
-        Both facts stay; what was promoted before is left out. A command takes up to 50 facts, and `notes` of its result
-        name the command for the rest. `undo(turn_id=command_id)` takes back what one command did.
-        """
-        fields = {
-            "source": _PLACEHOLDER_RUN,
-            "fact_ids": as_ids("fact_ids", fact_ids),
-            "source_id": turn_id,
-            "filters": None if filters is None else written_filter(parse_filter(filters)),
-        }
-        located = await self._located(self._draft("promote", arguments, fields))
-        source = exact_scope(located.scope_ids).model_dump()
-        if into is not None and not set(into) <= set(SCOPE_FIELDS):
-            known = ", ".join(SCOPE_FIELDS)
-            raise InvalidCommandError(f"into must be ids of a scope ({known}), such as {{'agent_id': None}}")
-        target = {**located.scope_ids, "run_id": None, **(into or {})}
-        draft = replace(located, scope_ids=target, payload={**located.payload, "source": source})
-        return await self._publish_one(draft, wait)
-
-    @Order
     async def delete_all(
         self,
         *,
@@ -501,28 +414,6 @@ class CommandMixin(CommandBase):
         if event_id is None and turn_id is None:
             return await self._issue_for_scopes("undo", arguments, wait, **aim, **decided)
         return await self._issue("undo", arguments, wait, **aim, **decided)
-
-    @Order
-    async def feedback(
-        self,
-        shown: Shown,
-        *,
-        used: Shown,
-        query: str | None = None,
-        wait: Wait = False,
-        **arguments: Unpack[CommandArgs],
-    ) -> Result:
-        """Say which of the facts that a search or a context showed were used, so that `quality` can tell hit rates.
-
-        `shown` is the result of `search` or `context`, or facts or whole ids in the order shown; `used` are facts or
-        whole ids, also such as were not shown: those were missed. It is no evidence and changes no fact. The scope need
-        not be named where `shown` is a result, or has hits or facts.
-        """
-        ids, scope = read_shown("shown", shown)
-        fields = {"shown": ids, "used": read_shown("used", used)[0], "query": query}
-        if scope is not None and not names_owner(arguments):
-            arguments = cast("CommandArgs", {**scope.model_dump(), **arguments})
-        return await self._publish_one(self._draft("feedback", arguments, fields), wait)
 
     @Order
     async def end_session(self, *, wait: Wait = False, **arguments: Unpack[CommandArgs]) -> Result:

@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -51,6 +51,7 @@ _OTHER_NAMES: Final = {
 }
 """What an export calls a field of an `import`."""
 _TURN_NAMES: Final = frozenset({"messages", "turn_id", "occurred_at", "metadata", *SCOPE_FIELDS})
+_SAYS_NOTHING: Final[Sequence[Any]] = (None, False, "", [], {})
 _NOTHING_LEFT: Final = ("nothing_to_undo", "already_undone")
 _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -62,8 +63,8 @@ class ImportReport:
     Of a document the items count as lines: memories, or the exchanges of conversations, which are `turns`. `not_active`
     are facts that do not hold now, which an export of all versions has: they are passed over, and so are fields and
     messages that are not read, and ids of lines in whose place one of the call is, in `passed_over` with their number.
-    Where the ends were waited for, `added` counts the facts that this import, or an earlier one of the same line, has
-    added, `known` the lines that brought none, and `rejected` says by the ids of commands and turns why they did
+    Where the ends were waited for, `added` counts the facts that this import has added, `known` the lines that brought
+    none or were imported before, and `rejected` says by the ids of commands and turns why they did
     nothing. Of both the first `MAX_NAMED` are named, and all are counted. Of an import that is undone `undone` counts
     the lines of which something was taken back, and `known` those of which nothing was left.
     """
@@ -135,7 +136,7 @@ class LineReader:
                     yield number, str(error).removesuffix(": nothing was published")
 
     def _turn(self, item: dict[str, Any]) -> Turn:
-        self.passed_over.update(item.keys() - _TURN_NAMES)
+        self.passed_over.update(name for name in item.keys() - _TURN_NAMES if item[name] not in _SAYS_NOTHING)
         given: dict[str, Any] = {name: item.get(name) for name in ("turn_id", "occurred_at", "metadata")}
         arguments = cast("TurnArgs", given | self._ids(item))
         return build_turn(as_messages(item["messages"])[0], arguments, max_bytes=self.max_turn_bytes)
@@ -146,7 +147,8 @@ class LineReader:
         return {name: item.get(name) for name in SCOPE_FIELDS} | given
 
     def _command(self, fact: dict[str, Any]) -> Command | None:
-        self.passed_over.update(fact.keys() - MEMORY_NAMES - _OWN_NAMES)
+        others = fact.keys() - MEMORY_NAMES - _OWN_NAMES
+        self.passed_over.update(name for name in others if fact[name] not in _SAYS_NOTHING)
         if fact.get("status", "active") != "active":
             return None
         ids = self._ids(fact)
@@ -199,8 +201,8 @@ def _read_fact(fact: dict[str, Any]) -> dict[str, Any]:
     if (status := fact.get("status", "active")) not in get_args(FactStatus):
         known = ", ".join(get_args(FactStatus))
         raise InvalidCommandError(f"status is not one of {known}: {str(status)[:_MAX_QUOTED]}")
-    if fact.get("expiration_date"):  # mem0's, a day
-        fact.setdefault("valid_until", f"{fact.pop('expiration_date')}T00:00:00Z")
+    if day := str(fact.pop("expiration_date", None) or ""):  # mem0's, a day
+        fact.setdefault("valid_until", day if "T" in day else f"{day}T00:00:00Z")
     ends: dict[str, datetime] = {}
     for name in ("true_to", "valid_until"):
         if fact.get(name) is not None:
@@ -320,8 +322,10 @@ class ImportMixin(CommandBase):
             self._connections.read_pool()  # raises before anything is published where nothing says where it is
         while batch := await asyncio.to_thread(lambda: list(islice(records, IMPORT_BATCH))):
             sent = await self._publish(batch)
-            for end in await self._wait_for_all(sent, wait) if wait else ():
-                if end.success:
+            for one, end in zip(sent, await self._wait_for_all(sent, wait), strict=True) if wait else ():
+                if end.success and end.position != one.position:  # a record of the same id came first
+                    report.known += 1
+                elif end.success:
                     yield end
                 elif (end.error or "").startswith(_NOTHING_LEFT):
                     report.known += 1

@@ -225,7 +225,7 @@ _SYNONYMS: Final = {
     "id": "fact_id",
 }
 """What other memory layers call an argument."""
-NOBODY: Final = "give a user_id or an agent_id, or call it on `memory.scope(user_id=...)`"
+NOBODY: Final = "give a user_id or an agent_id"
 WHOLE_TENANT: Final[ScopeArgs] = {"user_id": "**", "agent_id": "**", "app_id": "**", "run_id": "**"}
 
 

@@ -160,7 +160,7 @@ class ResultBase(ClientBase):
                 progress = "; ".join([progress, *await self._problems()])
             raise WaitTimeoutError(
                 f"{first.source_kind} {first.turn_id}{others} did not finish within {seconds:g} s: {progress}. "
-                "It goes on: `wait` for it again",
+                "It goes on: wait for it again",
                 [one.turn_id for one in unfinished],
             ) from error
         return ends

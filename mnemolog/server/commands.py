@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, get_args, get_origin
 from fastapi import APIRouter, Depends, Path
 from pydantic import create_model
 
+from mnemolog.client.administration import AdminMethods
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.commands import CommandMixin
 from mnemolog.client.entities import EntityMethods
@@ -67,12 +68,13 @@ def entity_in_path(name: Name) -> str:
 def _add(name: str, route: str) -> None:
     verb, path = route.split()
     is_of_entity = path.startswith("/entities/")
-    method = getattr(EntityMethods if is_of_entity else CommandMixin, name)
+    kind = next(one for one in (CommandMixin, EntityMethods, AdminMethods) if hasattr(one, name))
+    method = getattr(kind, name)
     said, parameters = inspect.cleandoc(method.__doc__), [*inspect.signature(method).parameters.values()][1:]
 
     async def send(order: Order, body: Body) -> Result:
         def publish(memory: AsyncMemoryClient) -> Awaitable[Result]:
-            owner = memory.entities if is_of_entity else memory
+            owner = {EntityMethods: memory.entities, AdminMethods: memory.admin}.get(kind, memory)
             return getattr(owner, name)(*order.request.path_params.values(), **body.arguments)  # type: ignore[no-any-return] # by its name
 
         return await order.send(body.ids, publish)

@@ -135,14 +135,10 @@ class _Pipeline:
         return record.position
 
 
-class _NoLimits:
-    """Turns are decided at once, which says whether a limit is in the way."""
+class _NoPostgres:
+    """In the place of connections, and of a look at limits: deciding a turn, which is at once, says what is spent."""
 
     async def check(self, *_: object) -> None: ...
-
-
-class _NoPool:
-    """In the place of connections to Postgres."""
 
     def connection(self) -> NoReturn:
         raise NotInMemoryError("what reads the tables as a whole")
@@ -153,7 +149,7 @@ class _MemoryConnections(Connections):
 
     def __init__(self, settings: Settings, *, now: Callable[[], datetime], embedder: Embedder | None) -> None:
         super().__init__(settings, publish_timeout=0, now=now)
-        self.limit_precheck = cast("Any", _NoLimits())
+        self.limit_precheck = cast("Any", _NoPostgres())
         self.tables = Tables()
         self.chat = ScriptedModel()
         self._embedder = embedder or WordsEmbedder()
@@ -177,7 +173,7 @@ class _MemoryConnections(Connections):
     def read_pool(self) -> Any:
         self._use_this_loop()
         self._discovered()  # raises where the client is closed
-        return _NoPool()
+        return _NoPostgres()
 
     def _discovered(self, *_: str) -> Settings:
         if self._closed:
@@ -224,7 +220,10 @@ class _InMemory:
         embedder: Embedder | None = None,
         on_end: OnEnd | None = None,
     ) -> None:
-        super().__init__(**_options(tenant, now=now, new_id=new_id, on_end=on_end))
+        given = {"now": now, "new_id": new_id, "on_end": on_end}
+        options: Any = {name: value for name, value in given.items() if value is not None}
+        options["settings"] = Settings(provider="offline", tenant=tenant, **THRESHOLDS)
+        super().__init__(**options)
         self._connections = _MemoryConnections(self._settings, now=self._now, embedder=embedder)
 
     def script(self, said: str, *facts: GivenFact) -> None:
@@ -249,8 +248,3 @@ class InMemoryClient(_InMemory, MemoryClient):
     the time of each turn and of each reader, and what has ended by then expires. Raises `NotInMemoryError` for what
     needs the servers: limits, dry runs, promotions, searches in the past, changes of entities, exports.
     """
-
-
-def _options(tenant: str, **given: Any) -> Any:
-    settings = Settings(provider="offline", tenant=tenant, **THRESHOLDS)
-    return {"settings": settings, **{name: value for name, value in given.items() if value is not None}}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 from mnemolog.projections import context
@@ -32,6 +32,7 @@ from mnemolog.testing.models import stems
 from mnemolog.testing.stores import NotInMemoryError
 from mnemolog.testing.tables import Tables, Version, made
 
+T = TypeVar("T")
 _MOST_OF_SECTION: Final = 50
 _RECENT_CHANGES: Final = 10
 _CHANGES: Final = frozenset(
@@ -418,16 +419,12 @@ class Answers:
         for row in (row for row in self._tables.open_cases() if _is_in(scope, row.commit.scope)):
             event, fact_id = row.event, row.event.fact.fact_id
             challenged = self._tables.challenged(fact_id)
-            waiting = made(
-                pending.PendingFact,
-                *(event.decision, event),
-                fact=self._tables.version(fact_id).shown(at),
+            waiting = self._undecided(
+                *(pending.PendingFact, self._tables.version(fact_id), event, at),
                 challenged=self._conflicting(one for one, is_later in challenged.items() if not is_later),
                 beside=self._conflicting(one for one, is_later in challenged.items() if is_later),
                 guard=event.guard,
                 decided_by=event.decision.by,
-                since=row.commit.decided_at,
-                age=at - row.commit.decided_at,
             )
             found.append(waiting)
         return found
@@ -437,18 +434,14 @@ class Answers:
         for one in (one for one in self._within(scope) if one.unresolved and one.is_active):
             events = (row.event for row in reversed(self._tables.events_of(one.fact_id)) if row.fact_id == one.fact_id)
             asked = next(events)
-            unresolved = made(
-                pending.UnresolvedFact,
-                *(asked.decision, asked),
-                fact=one.shown(at),
-                beside=self._conflicting(
-                    other.fact_id for other in self._tables.known(asked.decision.shown) if other.is_open
-                ),
-                since=one.row.commit.decided_at,
-                age=at - one.row.commit.decided_at,
-            )
-            found.append(unresolved)
+            beside = (other.fact_id for other in self._tables.known(asked.decision.shown) if other.is_open)
+            found.append(self._undecided(pending.UnresolvedFact, one, asked, at, beside=self._conflicting(beside)))
         return found
+
+    def _undecided(self, kind: type[T], one: Version, asked: Any, at: datetime, **given: Any) -> T:
+        """A fact that an event holds back or puts beside others, and since when it waits."""
+        since = one.row.commit.decided_at
+        return made(kind, asked.decision, asked, fact=one.shown(at), since=since, age=at - since, **given)
 
     def _conflicting(self, fact_ids: Iterable[UUID]) -> tuple[pending.ConflictingFact, ...]:
         known = self._tables.known(fact_ids)

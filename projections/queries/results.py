@@ -146,7 +146,7 @@ class Fact:
         return Scope(**{name: getattr(self, name) for name in SCOPE_FIELDS})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FoundFact(Fact):
     """A fact found by an id: `former_id` is that id, where it is the one of a former version."""
 
@@ -324,7 +324,8 @@ class Result:
 
     def __repr__(self) -> str:
         attempt = ["attempt"] if self.attempt > 1 else []
-        return brief_repr(self, "turn_id", "status", "order", "error", *attempt, "changes", "reused", "notes")
+        lists = ("added", "updated", "unchanged", "deleted", "held", "parts")
+        return brief_repr(self, "turn_id", "status", "order", "error", *attempt, *lists, "reused", "notes")
 
     @property
     def facts_added(self) -> int:

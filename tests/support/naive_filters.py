@@ -1,8 +1,8 @@
-"""Facts and filters at random, and a naive reading of filters that shares no code with ours."""
+"""Facts and filters at random, and a naive reading of whose facts a filter asks for."""
 
 import random
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -16,14 +16,6 @@ from tests.support.builders.commits import added, commit, day, fact_id_at, repla
 IDS_OF_SCOPES: Final = ("user_id", "agent_id", "app_id", "run_id")
 WORDS: Final = ("Bern", "bern", "äpfel", "ÄPFEL", "100%", "a_b", "", "%", "Straße")
 JSON: Final = (1, 1.5, 2, True, False, "Bern", "bern", "1", "ZÜRICH")
-COLUMNS: Final = {
-    "id": "fact_id",
-    "memory": "text",
-    "entity": "subject",
-} | {
-    "created_at": "recorded_at",
-    "updated_at": "state_since",
-}
 
 
 def sample_commits() -> Iterator[Commit]:
@@ -66,50 +58,6 @@ def sample_commits() -> Iterator[Commit]:
             yield commit(f"u{number}", news, scope=scope, at=day(40), metadata=metadata)
 
 
-def naive(wanted: Mapping[str, Any], fact: Fact, at: datetime) -> bool:
-    """Whether a fact passes at a time, as the words of the documentation say it."""
-    return all(_naive_part(name, asked, fact, at) for name, asked in wanted.items())
-
-
-def _naive_part(name: str, asked: Any, fact: Fact, at: datetime) -> bool:
-    match name:
-        case "AND":
-            return all(naive(part, fact, at) for part in asked)
-        case "OR":
-            return any(naive(part, fact, at) for part in asked)
-        case "NOT":
-            return not any(naive(part, fact, at) for part in asked)
-        case "metadata":
-            return all(_holds(_inside(fact.metadata, path), one, is_json=True) for path, one in asked.items())
-        case "structured_attributes":
-            return all(_holds(_part_of_time(fact.recorded_at, part), one) for part, one in asked.items())
-        case _:
-            field = _state(fact, at) if name == "state" else getattr(fact, COLUMNS.get(name, name))
-            return _holds(field, asked)
-
-
-def _state(fact: Fact, at: datetime) -> str:
-    is_over = any(end is not None and end <= at for end in (fact.valid_until, fact.true_to))
-    return "expired" if is_over and fact.status in {"active", "pending_confirmation"} else fact.status
-
-
-def _part_of_time(moment: datetime, part: str) -> Any:
-    """As the C library formats it."""
-    at = moment.astimezone(UTC)
-    match part:
-        case "day_of_week":
-            return at.strftime("%A").lower()
-        case "is_weekend":
-            return at.strftime("%a") in {"Sat", "Sun"}
-        case "quarter":
-            return {"01": 1, "02": 1, "03": 1, "04": 2, "05": 2, "06": 2, "07": 3, "08": 3, "09": 3}.get(
-                at.strftime("%m"), 4
-            )
-        case _:
-            codes = {"year": "%Y", "month": "%m", "day": "%d", "hour": "%H", "minute": "%M", "week_of_year": "%V"}
-            return int(at.strftime(codes[part]))
-
-
 def whose(wanted: Mapping[str, Any], fact: Fact) -> bool:
     """Whether a filter alone asks for the scope of a fact, as the words of the documentation say it."""
     is_isolated = any(_named_beside(wanted, name) for name in IDS_OF_SCOPES)
@@ -139,60 +87,6 @@ def _names(wanted: Any) -> list[Any]:
     if isinstance(wanted, list):
         return [_names(part) for part in wanted]
     return [_names(value) if name in {"AND", "OR", "NOT"} else name for name, value in wanted.items()]
-
-
-def _inside(metadata: Any, path: str) -> Any:
-    for name in path.split("."):
-        metadata = metadata.get(name) if isinstance(metadata, dict) else None
-    return metadata
-
-
-def _holds(value: Any, asked: Any, *, is_json: bool = False) -> bool:
-    if asked == "*" or asked is None:
-        return (value is None) == (asked is None)
-    operators = asked if isinstance(asked, dict) else {"eq": asked}
-    return all(_compares(value, name, given_value, is_json) for name, given_value in operators.items())
-
-
-def _compares(value: Any, name: str, other: Any, is_json: bool) -> bool:
-    same = _same_json if is_json else lambda one, two: one == two
-    among = other if name in {"in", "nin"} else [other]
-    values = value if isinstance(value, list) and not is_json else [value]
-    is_among = value is not None and any(same(has, one) for has in values for one in among)
-    match name:
-        case "exists":
-            holds = (value is not None) == other
-        case "eq" | "in":
-            holds = is_among
-        case "ne" | "nin":
-            holds = not is_among
-        case "contains" | "icontains":
-            holds = _contains(value, name, other)
-        case _:
-            holds = value is not None and (not is_json or _same_kind(value, other)) and _ordered(value, name, other)
-    return bool(holds)
-
-
-def _contains(value: Any, name: str, other: Any) -> bool:
-    if isinstance(value, list):
-        return name == "contains" and any(_same_json(one, other) for one in value)
-    if not isinstance(value, str) or not isinstance(other, str):
-        return False
-    return other in value if name == "contains" else other.lower() in value.lower()
-
-
-def _ordered(value: Any, name: str, other: Any) -> bool:
-    return bool({"gt": value > other, "gte": value >= other, "lt": value < other, "lte": value <= other}[name])
-
-
-def _same_json(one: Any, two: Any) -> bool:
-    return isinstance(one, bool) == isinstance(two, bool) and bool(one == two)
-
-
-def _same_kind(one: Any, two: Any) -> bool:
-    return (isinstance(one, str) and isinstance(two, str)) or (
-        all(isinstance(each, int | float) and not isinstance(each, bool) for each in (one, two))
-    )
 
 
 def _operators(values: st.SearchStrategy[Any], *names: str) -> st.SearchStrategy[Any]:

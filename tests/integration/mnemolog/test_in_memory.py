@@ -22,13 +22,8 @@ ALICE: Final[Any] = {"user_id": "alice"}
 WITHIN: Final = ScopeFilter(user_id="alice")
 MORE: Final[Any] = {"text": "Alice drinks tea.", "key": "drink", "value": "tea", "category": ["soft_preference"]}
 FILTERS: Final[list[dict[str, Any]]] = [
-    {"key": "home_city"},
-    {"OR": [{"categories": "health"}, {"value": {"icontains": "BERN"}}]},
     {"NOT": [{"key": {"exists": True}}]},
     {"state": {"ne": "active"}},
-    {"confidence": {"gte": 0.95}, "created_at": {"gt": "2026-03-03"}},
-    {"metadata": {"place.city": "Bern", "number": {"lt": 4}}},
-    {"structured_attributes": {"day_of_week": "tuesday"}},
 ]
 
 

@@ -57,7 +57,7 @@ def test_the_types_of_all_signatures_can_be_imported() -> None:
 
 def test_few_names_stand_at_the_top_and_each_is_what_it_says() -> None:
     assert len(mnemolog.__all__) <= 25
-    assert len(public(AsyncMemoryClient)) <= 35
+    assert len(public(AsyncMemoryClient)) <= 30
     assert mnemolog.__version__ == version("mnemolog")
     for name in mnemolog.__all__[:-1]:
         assert getattr(mnemolog, name).__name__ == name

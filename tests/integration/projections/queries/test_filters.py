@@ -1,4 +1,4 @@
-"""Filters of facts in a real Postgres: the examples of the pages, and random ones against a naive reading of them."""
+"""Filters of facts in a real Postgres: the examples of the pages, and random ones against the memory in memory."""
 
 from collections import Counter
 from datetime import timedelta
@@ -15,6 +15,7 @@ from mnemolog.projections.search.search import SearchOptions, search
 from mnemolog.schemas.facts import FactStatus
 from mnemolog.schemas.filters import parse_filter
 from mnemolog.schemas.scope import Scope
+from mnemolog.testing.filters import lets_through
 from tests.support.builders.commits import added, commit, day
 from tests.support.harnesses.projected_database import ProjectedDatabase, database_for_examples
 from tests.support.naive_filters import (
@@ -22,7 +23,6 @@ from tests.support.naive_filters import (
     FILTERS_OF_IDS,
     holds_at,
     in_scope,
-    naive,
     sample_commits,
     says_whose,
     whose,
@@ -85,7 +85,7 @@ async def test_each_part_of_a_time_is_found_by_each_of_its_values(db: ProjectedD
         for value in sorted(values):
             wanted = {"structured_attributes": {part: value}}
             found = await facts(db.conn, ANYBODY, parse_filter(wanted), all_versions=True, at=NOW)
-            passing = [one.fact_id for one in everything if naive(wanted, one, NOW)]
+            passing = [one.fact_id for one in everything if lets_through(parse_filter(wanted), one)]
             assert [one.fact_id for one in found] == passing, wanted
 
 
@@ -107,7 +107,7 @@ SCOPES = st.sampled_from(
 )
 
 
-def test_a_filter_finds_what_a_naive_reading_of_it_finds(database: str) -> None:
+def test_a_filter_finds_what_it_finds_in_memory(database: str) -> None:
     """And alone it never lets another scope through."""
     counted: Counter[tuple[str, bool]] = Counter()
     with database_for_examples(database) as (db, run):
@@ -123,7 +123,7 @@ def test_a_filter_finds_what_a_naive_reading_of_it_finds(database: str) -> None:
             expected = [
                 one.fact_id
                 for one in everything
-                if naive(wanted, one, NOW)
+                if lets_through(parsed, one)
                 and (whose(wanted, one) if given_scope is None else in_scope(given_scope, one))
                 and (parsed.asks_about_state or holds_at(one, NOW))
             ]

@@ -84,7 +84,7 @@ METHODS = {
     **{f"entity {verb}": f"entities.{verb}" for verb in ("rename", "alias", "split", "forget", "summarise", "merge")},
     "entity 'my": "entities.get", "entities": "entities.list",
     **{name: f"entities.{name}" for name in ("relations", "neighbours", "who", "graph")},
-    **{name: f"admin.{name}" for name in ("quality", "users", "agents", "runs", "export")},
+    **{name: f"admin.{name}" for name in ("quality", "users", "agents", "runs", "export", "promote")},
 }  # fmt: skip
 UNSCOPED = ("history", "explain")
 ANY_TENANT = ("quality", "users", "agents", "runs")

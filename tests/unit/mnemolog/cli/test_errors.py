@@ -9,6 +9,7 @@ from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped]
 
 from mnemolog import errors
 from mnemolog.cli.errors import EXIT_STATUSES, FAILED, UNAVAILABLE, USAGE, exit_status_of, print_error
+from mnemolog.client.inputs import NOBODY
 from mnemolog.errors import DataFolderInUse
 from mnemolog.projections.errors import LogGapError, LogUnreadableError, RebuildRunningError, SchemaMissingError
 from mnemolog.streams.errors import TopicsDiffer
@@ -75,3 +76,23 @@ def test_no_line_is_longer_than_the_terminal_is_wide(
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("error: Kafka is away")
     assert [line for line in lines if len(line) > columns or line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (NOBODY, "give --user or --agent"),
+        (
+            "fact 3f2a is not of run_id 'r1': check whose is meant",
+            "fact 3f2a is not of --run 'r1': check whose is meant",
+        ),
+        (
+            "t1 is known of 2 owners: give the user_id of the one meant",
+            "t1 is known of 2 owners: give the --user of the one meant",
+        ),
+        ('{"user_id": "alice"}: scope.user_id is 3', '{"user_id": "alice"}: scope.user_id is 3'),
+    ],
+)
+def test_an_id_is_called_as_its_option(said: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_error(errors.InvalidTurnError(said)) == USAGE
+    assert " ".join(capsys.readouterr().err.split()) == f"error: {shown}"

@@ -43,8 +43,8 @@ EDIT = Edit(fact_id=F1, text="Mira lives in Bern.")
 Call = Callable[[OfflineClient], Awaitable[Any]]
 CALLS: dict[str, tuple[Call, CommandPayload]] = {
     "update": (lambda c: c.update(F1, EDIT.text, user_id="mira"), Update(edits=(EDIT,))),
-    "update_many": (lambda c: c.update_many([EDIT, {"fact_id": str(F2), "text": "b", "key": "pet"}], user_id="mira"),
-                     Update(edits=(EDIT, Edit(fact_id=F2, text="b", key="pet")))),
+    "update_many": (lambda c: c.admin.update_many([EDIT, {"fact_id": str(F2), "text": "b"}], user_id="mira"),
+                     Update(edits=(EDIT, Edit(fact_id=F2, text="b")))),
     "delete": (lambda c: c.delete(str(F1), user_id="mira"), Delete(fact_ids=(F1,))),
     "delete several": (lambda c: c.delete([F1, F2], user_id="mira"), Delete(fact_ids=(F1, F2))),
     "delete_all": (lambda c: c.delete_all(key="home_city", user_id="mira"), DeleteAll(key="home_city")),
@@ -57,9 +57,9 @@ CALLS: dict[str, tuple[Call, CommandPayload]] = {
     "undo a turn": (lambda c: c.undo(turn_id="t1", cascade=True, user_id="mira"), Undo(source_id="t1", cascade=True)),
     "undo a model": (lambda c: c.undo(model="m", since=AT, until=AT + timedelta(days=1), user_id="mira"),
                      Undo(model="m", since=AT, until=AT + timedelta(days=1))),
-    "feedback": (lambda c: c.feedback([F1, str(F2)], used=F2, query="Where?", user_id="mira"),
+    "feedback": (lambda c: c.admin.feedback([F1, str(F2)], used=F2, query="Where?", user_id="mira"),
                  Feedback(shown=(F1, F2), used=(F2,), query="Where?")),
-    "promote": (lambda c: c.promote([F1, str(F2)], user_id="mira", run_id="r2"),
+    "promote": (lambda c: c.admin.promote([F1, str(F2)], user_id="mira", run_id="r2"),
                 Promote(source=Scope(user_id="mira", run_id="r2"), fact_ids=(F1, F2))),
     "end_session": (lambda c: c.end_session(user_id="mira"), EndSession()),
     "set_policy": (lambda c: c.admin.set_policy(Policy(add_only=True), user_id="mira"),
@@ -87,8 +87,8 @@ async def test_a_value_that_is_not_given_is_read_from_the_text_and_none_clears_i
 ) -> None:
     client = OfflineClient()
     await client.update(F1, EDIT.text, **given, user_id="mira")
-    await client.update_many([{"fact_id": F1, "text": EDIT.text, **given}], user_id="mira")
-    await client.update_many([Edit(fact_id=F1, text=EDIT.text, **given)], user_id="mira")
+    await client.admin.update_many([{"fact_id": F1, "text": EDIT.text, **given}], user_id="mira")
+    await client.admin.update_many([Edit(fact_id=F1, text=EDIT.text, **given)], user_id="mira")
     await client.correct(F1, EDIT.text, **given, user_id="mira")
     edit = Edit(fact_id=F1, text=EDIT.text, value=sent)
     updates: list[CommandPayload] = [Update(edits=(edit,))] * 3
@@ -115,7 +115,7 @@ async def test_scope_and_actor_are_in_the_command() -> None:
 async def test_facts_are_promoted_into_the_scope_without_the_run(into: Any, ids: dict[str, str]) -> None:
     client = OfflineClient()
     run: ScopeArgs = {"user_id": "mira", "agent_id": "bot", "app_id": "chat", "run_id": "r2"}
-    await client.promote(filters={"key": "pet"}, into=into, **run)
+    await client.admin.promote(filters={"key": "pet"}, into=into, **run)
     (command,) = client.commands
     assert command.scope == Scope(user_id="mira", **ids)
     assert isinstance(command.order, Promote)
@@ -149,7 +149,7 @@ BAD: dict[str, tuple[Callable[[Any], Awaitable[Any]], str]] = {
     "too many": (lambda c: c.delete([F1] * 101, user_id="mira"), "at most 100"),
     "no text": (lambda c: c.update(F1, "", user_id="mira"), "text must have at least 1 character"),
     "a wrong key": (lambda c: c.update(F1, "x", key="Home City", user_id="mira"), "key must be a name of small"),
-    "a stray field": (lambda c: c.update_many([{"id": F1, "text": "x"}], user_id="mira"), "fact_id is missing"),
+    "a stray field": (lambda c: c.admin.update_many([{"id": F1, "text": "x"}], user_id="mira"), "fact_id is missing"),
     "a naive time": (lambda c: c.correct(F1, "x", ended_at=AT.replace(tzinfo=None), user_id="mira"),
                      "ended_at has no zone and needs one"),
     "no merged text": (lambda c: c.resolve(F1, "merge", user_id="mira"), "a merge, and nothing else"),
@@ -158,18 +158,18 @@ BAD: dict[str, tuple[Callable[[Any], Awaitable[Any]], str]] = {
     "a topic without a name": (
         lambda c: c.admin.set_policy({"instructions": {"never_store": ["health"]}}, user_id="mira"),
         "never_store.0 must be an object.*; instructions have text.*one of never_store name, description, words"),
-    "no run": (lambda c: c.promote(F1, user_id="mira"), "into another scope of the same user.*: name the run"),
-    "another user": (lambda c: c.promote(F1, into={"user_id": "jonas"}, user_id="mira", run_id="r2"),
+    "no run": (lambda c: c.admin.promote(F1, user_id="mira"), "into another scope of the same user.*: name the run"),
+    "another user": (lambda c: c.admin.promote(F1, into={"user_id": "jonas"}, user_id="mira", run_id="r2"),
                      "another scope of the same user"),
-    "no id of a scope": (lambda c: c.promote(F1, into={"user": "mira"}, user_id="mira", run_id="r2"),
+    "no id of a scope": (lambda c: c.admin.promote(F1, into={"user": "mira"}, user_id="mira", run_id="r2"),
                          "into must be ids of a scope"),
-    "two selections": (lambda c: c.promote(F1, filters={"key": "pet"}, user_id="mira", run_id="r2"), "promote one of"),
-    "an id of a promotion": (lambda c: c.promote([F1], user_id="mira", run_id="r1", command_id="promote/t1"),
+    "two selections": (lambda c: c.admin.promote(F1, filters={"key": "pet"}, user_id="mira"), "promote one of"),
+    "an id of a promotion": (lambda c: c.admin.promote([F1], user_id="mira", run_id="r1", command_id="promote/t1"),
                              "command_id is 'promote/t1': .* choose another"),
     "half a scope": (lambda c: c.admin.set_policy(Policy(), app_id="chat"), "user_id or an agent_id"),
     "no plain value": (lambda c: c.admin.set_policy({"note": object()}, user_id="mira"), "cannot be written as JSON"),
     "half an emoji": (lambda c: c.update(F1, "\ud83d", user_id="mira"), "unpaired surrogate"),
-    "too large": (lambda c: c.update_many([{"fact_id": F1, "text": "x" * 8000}] * 100, user_id="mira"),
+    "too large": (lambda c: c.admin.update_many([{"fact_id": F1, "text": "x" * 8000}] * 100, user_id="mira"),
                   "oversize: .*fewer items"),
     "a part of a turn": (lambda c: c.undo(turn_id="t1", since=AT, user_id="mira"), "whole: leave out since and until"),
     "a part of an event": (lambda c: c.undo(event_id=F1, until=AT, user_id="mira"), "whole: leave out since and until"),

@@ -106,7 +106,8 @@ async def test_a_conversation_becomes_turns_of_the_branch_that_the_user_saw_last
     assert report.passed_over == {
         "account": 1, "files": 1, "gizmo_id": 1, "model_slug": 1, "parts that are no text": 2,
         "messages of assistant without a text for the user": 1, "messages of system without a text for the user": 1,
-        "messages of tool without a text for the user": 1,
+        "messages of tool without a text for the user": 1, "messages of user without a text for the user": 1,
+        "messages before the first of the user": 1,
     }  # fmt: skip
 
 
@@ -153,6 +154,69 @@ async def test_what_is_no_export_is_named_and_nothing_is_sent(name: str) -> None
     with pytest.raises(InvalidCommandError, match=reason):
         await client.admin.import_facts(io.BytesIO(content), user_id="ann")
     assert client.producer.records == []
+
+
+def said(name: str | None, text: str, **more: Any) -> dict[str, Any]:
+    return {"uuid": name, "sender": "human", "text": text, "created_at": BEGUN, **more}
+
+
+LOSSES: Mapping[str, tuple[bytes, Sequence[str], Mapping[str, int]]] = {
+    "spoken": (
+        document(
+            {"id": "c1", "mapping": dict([node("u1", None, "user", {"text": "I live in Oslo."}, {"asset": "x"})])}
+        ),
+        ["c1/u1"],
+        {"parts that are no text": 1},
+    ),
+    "an end that is not there": (
+        document({**CHATGPT, "current_node": "gone", "gizmo_id": None}),
+        ["c1/u1", "c1/u2"],
+        {},
+    ),
+    "without ids": (
+        document(*({"chat_messages": [said(None, "I live in Bern."), said(None, "I like tea.")]} for _ in "ab")),
+        ["0/0", "0/1", "1/0", "1/1"],
+        {},
+    ),
+    "nobody speaks": (
+        document({"id": "c1", "mapping": {}}, {"id": "c2", "chat_messages": [said("m1", "Hi.", sender="assistant")]}),
+        [],
+        {"conversations in which the user says nothing": 2, "messages before the first of the user": 1},
+    ),
+    "a sender of another kind": (
+        document({"id": "c1", "chat_messages": [said("m1", "Hi.", sender=None), said("m2", "I like tea.")]}),
+        ["c1/m2"],
+        {"messages of None without a text for the user": 1},
+    ),
+    "relations": (
+        json.dumps({"results": [], "relations": [{"source": "ann"}], "next": "p2"}).encode(),
+        [],
+        {"relations": 1},
+    ),
+    "what says nothing": (
+        json.dumps(MEMORY | {"actor": None, "links": [], "hash": "", "score": None}).encode(),
+        [],
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+async def test_what_is_not_read_is_counted_and_nothing_is_lost_without_a_word(name: str) -> None:
+    content, turn_ids, passed_over = LOSSES[name]
+    client = OfflineClient()
+    report = await client.admin.import_facts(io.BytesIO(content), user_id="ann")
+    sent = [record.name for record in client.producer.records if record.kind == "turn"]
+    assert [name.removeprefix("import/chatgpt/").removeprefix("import/claude/") for name in sent] == turn_ids
+    assert {name: number for name, number in report.passed_over.items() if name in passed_over} == passed_over
+    assert passed_over or not {*report.passed_over} & {"actor", "links", "hash", "score"}
+
+
+async def test_half_a_character_damages_its_item_alone() -> None:
+    client = OfflineClient()
+    content = document(MEMORY, MEMORY | {"id": "m2", "memory": "Ann likes tea. \ud83d"})
+    report = await client.admin.import_facts(io.BytesIO(content), skip_damaged=True)
+    assert (report.sent, list(report.damaged)) == (1, [2])
 
 
 async def test_nobody_s_conversation_is_refused() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mnemolog.client.commands import read_shown
+from mnemolog.client.administration import read_shown
 from mnemolog.client.search import SearchResult
 from mnemolog.errors import InvalidCommandError
 from mnemolog.projections.context import ContextRules, compose
@@ -43,9 +43,9 @@ def test_ids_are_found_in_their_order_and_each_once_and_what_is_none_is_named() 
 async def test_the_scope_is_that_of_what_was_shown_unless_somebody_is_named() -> None:
     client = OfflineClient()
     for given in (RESULT, [FIRST], CONTEXT, (hit for hit in HITS)):
-        await client.feedback(given, used=FIRST)
-    await client.feedback(RESULT, used=FIRST, user_id="bob")
+        await client.admin.feedback(given, used=FIRST)
+    await client.admin.feedback(RESULT, used=FIRST, user_id="bob")
     known = Scope(user_id="alice", run_id="r1")
     assert [command.scope for command in client.commands] == [known, known, known, known, Scope(user_id="bob")]
     with pytest.raises(InvalidCommandError, match="give a user_id or an agent_id"):
-        await client.feedback(BOTH, used=FIRST)
+        await client.admin.feedback(BOTH, used=FIRST)

@@ -74,7 +74,7 @@ async def test_what_mem0_exports_is_imported_and_foreign_fields_are_named() -> N
     assert (report.read, report.sent, report.damaged) == (3, 3, {})
     orders = [command.order for command in sent(client)]
     assert [one.fact.more_categories for one in orders if isinstance(one, Import)] == [("family",), ("family",), ()]
-    foreign = ("actor_id", "expiration_date", "hash", "immutable", "role", "score")
+    foreign = ("actor_id", "hash", "role", "score")
     assert report.passed_over == dict.fromkeys(foreign, 2)
 
 

@@ -129,7 +129,7 @@ def test_a_name_has_no_white_space_at_its_ends_and_a_blank_one_names_nobody(give
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"user_id": None}, r"^give a user_id or an agent_id, or call it on `memory\.scope"),
+        ({"user_id": None}, "^give a user_id or an agent_id"),
         ({"user_id": "*"}, r"scope\.user_id: '\*' stands for"),
         ({"turn_id": ""}, "turn_id"),
         ({"messages": "x" * LIMIT}, "oversize"),

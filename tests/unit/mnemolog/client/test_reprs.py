@@ -7,7 +7,8 @@ from typing import Any
 from mnemolog import AsyncMemoryClient, MemoryClient, Profile, Result, SearchResult, Settings
 from mnemolog.projections.queries.diff import Change
 from mnemolog.projections.queries.explain import FactEvent
-from mnemolog.types import ConflictingFact, Diff, FactChange, History, PendingFact, UnresolvedFact
+from mnemolog.testing.tables import made
+from mnemolog.types import ConflictingFact, Diff, FactRef, FoundFact, History, PendingFact, UnresolvedFact
 from tests.support.builders.hits import AT, ID, a_fact, a_hit, a_turn_hit
 
 
@@ -16,13 +17,13 @@ def test_a_fact_is_its_text_its_slot_its_status_and_its_id() -> None:
         "Fact(text='Alice lives in Bern.', key='home_city', value='Bern', status='active', user_id='alice', "
         f"fact_id='{ID}')"
     )
+    assert repr(made(FoundFact, a_fact())) == f"Found{a_fact()!r}"
 
 
 def test_a_result_says_what_became_of_the_turn() -> None:
-    memory = FactChange(fact_id=ID, text="Alice lives in Bern.", event="fact_added")
-    assert repr(Result(turn_id="t1", status="stored", changes=(memory,))) == (
-        f"Result(turn_id='t1', status='stored', changes=(FactChange(event='fact_added', "
-        f"text='Alice lives in Bern.', fact_id='{ID}'),))"
+    memory = FactRef(fact_id=ID, text="Alice lives in Bern.")
+    assert repr(Result(turn_id="t1", status="stored", added=(memory,))) == (
+        f"Result(turn_id='t1', status='stored', added=(FactRef(text='Alice lives in Bern.', fact_id='{ID}'),))"
     )
     reused = Result(turn_id="t1", status="nothing_stored", reused=True)
     assert repr(reused) == "Result(turn_id='t1', status='nothing_stored', reused=True)"

@@ -47,7 +47,7 @@ VALID: dict[str, dict[str, Any]] = {
     "admin.quality": {}, "admin.policies": {},
     "admin.first_moments": {},
     "admin.failed_turns": {}, "admin.received_turn": {"turn_id": "t1"}, "admin.short_ids": {"whole_ids": [UUID(ID)]},
-    "update": {"fact_id": ID, "text": "x"}, "update_many": {"edits": [{"fact_id": ID, "text": "x"}]},
+    "update": {"fact_id": ID, "text": "x"}, "admin.update_many": {"edits": [{"fact_id": ID, "text": "x"}]},
     "delete": {"fact_ids": [ID]}, "delete_all": {}, "count": {},
     "admin.users": {}, "admin.agents": {}, "admin.runs": {},
     "entities.list": {}, "entities.get": {"name": "Ana"}, "entities.relations": {},
@@ -58,8 +58,8 @@ VALID: dict[str, dict[str, Any]] = {
     "admin.export": {"file": io.BytesIO()}, "admin.import_facts": {"file": ROOT / "tests/data/one_fact.jsonl"},
     "admin.undo_import": {"file": ROOT / "tests/data/one_fact.jsonl"},
     "confirm": {"fact_ids": ID}, "reject": {"fact_ids": ID}, "correct": {"fact_id": ID, "text": "x"},
-    "resolve": {"fact_id": ID, "action": "keep_old"}, "promote": {"fact_ids": [ID], "run_id": "r1"},
-    "undo": {"turn_id": "t1"}, "end_session": {}, "feedback": {"shown": [ID], "used": [ID]},
+    "resolve": {"fact_id": ID, "action": "keep_old"}, "admin.promote": {"fact_ids": [ID], "run_id": "r1"},
+    "undo": {"turn_id": "t1"}, "end_session": {}, "admin.feedback": {"shown": [ID], "used": [ID]},
     "admin.set_policy": {"policy": {"add_only": True}},
 }  # fmt: skip
 METHODS = {
@@ -91,7 +91,7 @@ async def test_a_value_of_a_wrong_kind_is_named(client: AsyncMemoryClient, name:
 @pytest.mark.parametrize("name", VALID)
 async def test_a_wrong_number_of_arguments_is_told(client: AsyncMemoryClient, name: str) -> None:
     for positional, named in ((range(9), {}), ((), {"nonsense": 1}), *([((), {})] if VALID[name] else [])):
-        if name in ("undo", "resolve", "promote") and not positional and not named:
+        if name in ("undo", "resolve", "admin.promote") and not positional and not named:
             continue
         with pytest.raises(UnknownArgumentError, match=rf"^{re.escape(name)}\(\)"):
             await attrgetter(name)(client)(*positional, **named)
@@ -157,8 +157,8 @@ SENTENCES: dict[str, tuple[Call, str]] = {
     "no fact ids": (lambda c: c.confirm(7), "fact_ids must be an id or a list of ids, not int"),
     "ids to shorten that are texts": (lambda c: c.admin.short_ids([ID]), "whole_ids must be a list of UUIDs"),
     "fact ids of numbers": (lambda c: c.delete([7]), r"fact_ids\.0 must be the id of a fact, not int"),
-    "edits of texts": (lambda c: c.update_many(["x"]), r"edits\.0 must be an edit with fact_id and text, not text"),
-    "one edit": (lambda c: c.update_many({"fact_id": ID}), "edits must be a list of edits .* not a dict"),
+    "edits of texts": (lambda c: c.admin.update_many(["x"]), r"edits\.0 must be an edit .*, not text"),
+    "one edit": (lambda c: c.admin.update_many({"fact_id": ID}), "edits must be a list of edits .* not a dict"),
     "a page of the past": (lambda c: c.facts(believed_at=AT, limit=1), "is whole: leave out all_versions"),
     "turns of dicts": (lambda c: c.add_many([{}]), r"turns\.0 must be a Turn, not a dict"),
     "infer in words": (lambda c: c.add("Hi.", infer="no"), "infer must be True or False, not text"),

@@ -297,7 +297,7 @@ def test_every_command_of_the_client_has_a_route() -> None:
     }
     walked = (one.original_route for one in iter_route_contexts(app.routes))
     routes = {one.name for one in walked if isinstance(one, APIRoute)}
-    assert commands - routes == {"update_many"}  # several at once
+    assert commands - routes == set()
 
 
 def test_a_principal_sends_so_many_requests_and_no_more() -> None:
