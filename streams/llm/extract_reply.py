@@ -515,31 +515,42 @@ def _extracted(
         undated = tuple(one for one in times if not _YEAR.search(made["text"][slice(*one.span)]))
         made |= _times(fact, turn) | {"text": noted(made["text"], undated)}
     if "relations" not in given:
-        holder = subject or turn.speaker
-        if fact.key in TIE_TYPES and (tie := read_predicate(fact.key)) is not None:
-            said = ties_told(fact.excerpt)  # "my wife" for `wife`, `spouse` or `partner`
-            if tie.predicate.name not in said and not (fact.key == "partner" and "spouse" in said):
-                made |= {"key": None, "value": None}
-        key, value = made["key"] or "", made["value"] or ""
-        is_named = not value or key not in TIE_TYPES or _is_name(value, fact.excerpt, entities, subject)
-        of_value, ties_of_value = names_of_value(key, value, holder) if is_named else ((), ())
-        if not entities:
-            ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
-            named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
-            entities = tuple({one.name: one for one in (*named, *of_value)}.values())
-        relations = (*relations, *ties_of_value)
-    kind = made["importance_category"]
+        made |= {} if _tells_key(fact) else {"key": None, "value": None}
+        entities, ties = _with_named(entities, made, fact.excerpt, turn)
+        relations = (*relations, *ties)
     if "importance_category" not in given:
-        kind = _KINDS.get(made["category"], "specific_event")
+        made["importance_category"] = _KINDS.get(made["category"], "specific_event")
+    kind = made["importance_category"]
     made |= {
         "entities": entities[:MAX_ENTITIES],
         "relations": relations,
         "single_valued": fact.single_valued and made["key"] is not None,
-        "importance_category": kind,
         "importance": IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE,
         "search_text": fact.search_text.strip() or made["text"],
     }
     return ExtractedFact.model_validate(made)
+
+
+def _tells_key(fact: _Fact) -> bool:
+    """Whether the words of a fact have the tie that its key is, if that is one: "my wife" for `wife` or `partner`."""
+    if fact.key not in TIE_TYPES or (tie := read_predicate(fact.key)) is None:
+        return True
+    said = ties_told(fact.excerpt)
+    return tie.predicate.name in said or (fact.key == "partner" and "spouse" in said)
+
+
+def _with_named(
+    entities: tuple[NamedEntity, ...], made: Mapping[str, Any], excerpt: str, turn: Turn
+) -> tuple[tuple[NamedEntity, ...], tuple[NamedRelation, ...]]:
+    """The entities, or those that the ties of an excerpt and a value name; and what the value is to the subject."""
+    key, value, subject = made["key"] or "", made["value"] or "", made["subject"]
+    is_named = not value or key not in TIE_TYPES or _is_name(value, excerpt, entities, subject)
+    of_value, relations = names_of_value(key, value, subject or turn.speaker) if is_named else ((), ())
+    if entities:
+        return entities, relations
+    ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(excerpt))
+    named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
+    return tuple({one.name: one for one in (*named, *of_value)}.values()), relations
 
 
 def _is_name(value: str, excerpt: str, entities: Sequence[NamedEntity], subject: str | None) -> bool:
