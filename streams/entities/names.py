@@ -20,7 +20,7 @@ from mnemolog.schemas.entities import (
     read_predicate,
 )
 from mnemolog.streams.text.differences import is_user_word
-from mnemolog.streams.text.tokens import PLACES, plain_letters, tables
+from mnemolog.streams.text.tokens import PLACES, plain_letters, tables, typewriter_quotes
 
 _SILENT: Final = re.compile("['\u2019\u2018`\u00b4.]")
 _GAPS: Final = re.compile("[\\s\\-\u2800\u2010\u2011\u2013_/()]+")  # a " (" in a key begins an origin, nothing else
@@ -129,6 +129,10 @@ _OWNED: Final = re.compile(rf"^(?P<owner>\S.*?)(?:'s|'|s(?= \S+ )) (?:{TIE})(?:,
 """Without an apostrophe ("Annas Bruder Tom") a name has to follow: "Thomas Mann" is not the husband of a Thoma."""
 _TIE_OF: Final = re.compile(rf"^(?:(?:{WORDS['the']}) ?)?(?:{TIE}) (?:{WORDS['of']}) ?(?P<owner>\S.*)$", re.IGNORECASE)
 _NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$", re.IGNORECASE)
+_SURNAME_FIRST: Final = re.compile(r"^(?P<surname>[^,()]+), (?P<first>[^\W\d_][^,()]*)$")
+_ONE_OF: Final = re.compile(
+    rf"^one of (?P<whose>(?:{WORDS['my']}|\S.*?(?:'s|s')) {ANY_TIE})e?s(?P<name> .+)?$", re.IGNORECASE
+)
 _APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$")
 """A name with its tie beside it: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
 _BARE: Final = re.compile(rf"^(?P<article>(?:{WORDS['article']}) ?)?(?:{TIE})$", re.IGNORECASE)
@@ -162,14 +166,13 @@ _TIE_WORD: Final = re.compile(rf"(?<!\w){TIE}(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _THE_OTHER: Final = re.compile(rf"^(?:{WORDS['the_other']}) (?P<name>.+)$", re.IGNORECASE)
-_TITLE: Final = re.compile(r"^(?:(?P<title>dr|doctor|prof|professor)\.?|the) (?=\S)", re.IGNORECASE)
+_TITLE: Final = re.compile(r"^(?:(?:(?P<title>dr|doctor|prof|professor)\.?|the) (?=\S))+", re.IGNORECASE)
 """Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
 _OF_UNKNOWN_TIE: Final = re.compile(
     rf"^(?P<tie_words>(?i:{WORDS['my']}) (?:[a-z][\w-]* ){{1,2}})(?:(?:called|named) )?(?P<name>{NAME}(?: {NAME})*)$"
 )
 """A name with a word for what its bearer is, which is no tie: "my trainer Bob"."""
 _NO_DIGIT: Final = re.compile("[^0-9]")
-_TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,11 +188,6 @@ class ProperName:
     title: str = ""
     is_surname: bool = False
     double: str = ""
-
-    @property
-    def first(self) -> str:
-        """The first word of the key."""
-        return self.key.partition(" ")[0]
 
 
 @lru_cache(maxsize=4096)
@@ -241,14 +239,16 @@ class SpokenName:
 
 
 @lru_cache(maxsize=4096)
-def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for each form of a name
+def read_name(text: str) -> SpokenName | None:  # noqa: C901, PLR0911 -- a return for each form
     """The parts of a name; None for a pronoun, a tie to nobody named ("her mother", "friends"), and no letters.
 
     Of "her mother Eva" the words before the name are the origin.
     """
-    said = " ".join(text.translate(_TYPOGRAPHY).split())
+    said = " ".join(typewriter_quotes(text).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
+    if (match := _ONE_OF.match(said)) and (one := read_name(f"{match['whose']}{match['name'] or ''}")):
+        return replace(one, text=said, traits=one.traits | {"one"})
     if found := _apposed(said) or _tied(said) or _bare_tie(said):
         return None if found.owner in {*PRONOUNS, "mine", "mir", "moi"} else found
     if (match := _SEVERAL.match(said)) and (match["first"] or not _is_proper(said)):
@@ -262,6 +262,9 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
         return SpokenName(text=said, name=match["name"], origin=name_key(origin)[:MAX_ORIGIN])
     if (match := _INDEFINITE.match(said)) and said[match.end() :].islower():  # "a colleague of mine", twice, are two
         return None
+    if (match := _SURNAME_FIRST.match(said)) and is_first_name(name_key(match["first"]).partition(" ")[0]):
+        is_one = not (is_first_name(name_key(match["surname"])) or match["surname"].casefold() in PLACES)
+        return SpokenName(text=said, name=f"{match['first']} {match['surname']}" if is_one else said)
     for pattern in (_ANOTHER, _THE_OTHER):
         if (match := pattern.match(said)) and _is_proper(match["name"]):
             return SpokenName(text=said, name=match["name"], origin="another", is_another=pattern is _ANOTHER)
@@ -283,7 +286,7 @@ def is_indefinite(words: str | None) -> bool:
 
 def ties_in(text: str) -> Iterator[tuple[str, str]]:
     """The ties to its speaker that a text mentions: each tie, and its words with the name after it."""
-    for match in _MY_WORD.finditer(text.translate(_TYPOGRAPHY)):
+    for match in _MY_WORD.finditer(typewriter_quotes(text)):
         tie = tie_of(match)
         name = _NEXT_NAME.match(text, match.end()) if TIE_TYPES[tie] != "group" else None
         yield tie, text[match.start() : name.end() if name else match.end()]
@@ -321,7 +324,7 @@ def owned_subject(text: str, owner: str, key: str | None) -> str | None:
     Not a tie that is the `key` of what the text says: "Tom's boss is Henrik", "Tom's cat is old" of the key `pet`; nor
     "Tom's wife is Ana".
     """
-    said, owner = text.translate(_TYPOGRAPHY), owner.translate(_TYPOGRAPHY)
+    said, owner = typewriter_quotes(text), typewriter_quotes(owner)
     whose = _OF_OWNER.match(said, len(owner))
     if whose is None or said[: len(owner)].lower() != owner.lower():
         return None
@@ -359,8 +362,8 @@ def described_name(name: str, *texts: str) -> str | None:
     "my colleague Ana", "Tom's sister Ana", "Ana from work", "Little Sam", "a girl called Ana"; "Ana, my colleague" is
     "my colleague Ana".
     """
-    said = name.translate(_TYPOGRAPHY)
-    plain = [text.translate(_TYPOGRAPHY) for text in texts]
+    said = typewriter_quotes(name)
+    plain = [typewriter_quotes(text) for text in texts]
     marked = [re.sub(rf"{re.escape(said)}(?![\w'])", _NAME_MARK, text) for text in plain if said in text]
     for pattern in _DESCRIPTIONS:
         for text in marked:
@@ -372,7 +375,7 @@ def described_name(name: str, *texts: str) -> str | None:
 
 def names_with_origin(text: str) -> Iterator[str]:
     """The names of a text with an origin ("Tom from work"), as they are said. Known places have no origin."""
-    found = _FROM_IN_TEXT.finditer(text.translate(_TYPOGRAPHY))
+    found = _FROM_IN_TEXT.finditer(typewriter_quotes(text))
     return (match[0] for match in found if match["name"].casefold() not in PLACES)
 
 
@@ -440,7 +443,6 @@ def _is_proper(name: str) -> bool:
 
 NameRelation = Literal["part", "form", "doubtful"]
 _TITLES: Final = frozenset(map(name_key, WORDS["titles"].split("|")))
-_TITLES_OF_ALL: Final = frozenset({"dr", "doctor", "prof", "professor"})
 _TITLES_OF_MEN: Final = frozenset(map(name_key, WORDS["titles_of_men"].split("|")))
 _AND: Final = re.compile(r" (?:and|und|et|y|&) ")
 """Words between the names of two people: "Ana and Ben"."""
@@ -461,8 +463,9 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     the table. "doubtful": it may be a part, or another's name ("Jan" and "Janet", "Max" and "Max Jr.", "J. Keller" and
     "Jan Keller", "Ana Keller" and "Ana Schmidt Keller", "Mr. Keller" and "Jan Keller").
     """
-    if _title(one) or _title(other):
-        return _relation_of_titled(one, other)
+    if titles := {_title(one), _title(other)} - {""}:
+        are_of_two_sexes = {title in _TITLES_OF_MEN for title in titles} == {True, False}
+        return None if are_of_two_sexes or one.rpartition(" ")[2] != other.rpartition(" ")[2] else "doubtful"
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
         after = long.removeprefix(short)
@@ -479,11 +482,10 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     return "doubtful" if is_beginning or full in forms_of(first) else None
 
 
-def _relation_of_titled(one: str, other: str) -> NameRelation | None:
-    """As `relation_of_names`, of keys with a title: "Mr. Keller" may be Jan Keller and Dr. Keller, not Mrs. Keller."""
-    titles, surnames = {_title(one), _title(other)}, {key.rpartition(" ")[2] for key in (one, other)}
-    sexes = {title in _TITLES_OF_MEN for title in titles - {"", *_TITLES_OF_ALL}}
-    return "doubtful" if len(surnames) == 1 and sexes != {True, False} else None
+def is_surname_of(one: str, other: str) -> bool:
+    """Whether one of two keys is a word that ends the other one, and no first name: "keller", "ana keller"."""
+    short, long = sorted((one, other), key=len)
+    return " " not in short and long.endswith(f" {short}") and not (_title(long) or is_first_name(short))
 
 
 def _may_be_one_surname(words: Sequence[str], others: Sequence[str]) -> bool:

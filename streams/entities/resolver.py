@@ -19,11 +19,13 @@ from mnemolog.schemas.entities import (
     USER_HEAD,
     Alias,
     AnsweredName,
+    EntityLink,
     EntityType,
     KnownEntity,
     NamedEntity,
     NameQuery,
     ResolutionStep,
+    Role,
     UnlinkedName,
     is_same_as,
     name_ends,
@@ -41,6 +43,8 @@ from mnemolog.streams.entities.names import (
     compare_names,
     forms_of,
     has_tie,
+    is_first_name,
+    is_surname_of,
     likeness_of,
     name_key,
     proper_name,
@@ -72,13 +76,17 @@ class NameVectors:
                 found[name.key, entity.type] = NameQuery(key=name.key, type=entity.type, vector=vector)
         return list(found.values())
 
-    def are_near(self, key: str, vector: Vector, aliases: Iterable[Alias]) -> bool:
-        """Whether a name is near to one of these aliases in meaning, with the same numbers in it.
+    def are_near(self, name: SpokenName, kind: EntityType, entity: KnownEntity) -> bool:
+        """Whether a name is near in meaning to one of an entity of its type, with the same numbers in it.
 
-        Only aliases that the turn itself adds have vectors.
+        The lookup compares known names (`near`); only aliases that the turn itself adds have vectors.
         """
-        others = (one.vector for one in aliases if one.vector is not None and same_numbers(one.key, key))
-        return any(cosine_similarity(vector.values, other.values) >= self.floor for other in others)
+        vector = self.vector_of(name, kind) if entity.type == kind else None
+        if vector is None:
+            return False
+        others = (one.vector for one in entity.aliases if one.vector and same_numbers(one.key, name.key))
+        cosines = (cosine_similarity(vector.values, other.values) for other in others)
+        return name.key in entity.near or any(cosine >= self.floor for cosine in cosines)
 
 
 NO_VECTORS: Final = NameVectors()
@@ -106,7 +114,8 @@ class EntityRegistry:
 
     def __init__(self, known: Iterable[KnownEntity], vectors: NameVectors = NO_VECTORS) -> None:
         self._entities = {entity.entity_id: entity for entity in known}
-        self._known_before = frozenset(self._entities)
+        self.known_before = frozenset(self._entities)
+        """Those that no name of the same source brought."""
         self.vectors = vectors
 
     def __iter__(self) -> Iterator[KnownEntity]:
@@ -117,10 +126,6 @@ class EntityRegistry:
 
     def add(self, entity: KnownEntity) -> None:
         self._entities[entity.entity_id] = entity
-
-    def is_new(self, entity: KnownEntity) -> bool:
-        """Whether an earlier name of the same source brought an entity."""
-        return entity.entity_id not in self._known_before
 
     def add_alias(self, entity_id: UUID, alias: Alias) -> None:
         entity = self._entities[entity_id]
@@ -147,12 +152,6 @@ class EntityRegistry:
     def shown_of_name(self, key: str) -> list[KnownEntity]:
         """The entities with this proper name, where readers see the name."""
         return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
-
-    def is_near(self, name: SpokenName, kind: EntityType, entity: KnownEntity) -> bool:
-        vector = self.vectors.vector_of(name, kind) if entity.type == kind else None
-        if vector is None:
-            return False
-        return name.key in entity.near or self.vectors.are_near(name.key, vector, entity.aliases)
 
     def of_tie(self, key: str) -> list[KnownEntity]:
         return [entity for entity in self if key in entity.keys("tie")]
@@ -240,7 +239,7 @@ def same_as_pairs(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
 class LookupKeys:
     """The keys by which entities are looked up, from loose to strict: name heads, name ends, whole keys.
 
-    `ends` are first and last letters (`name_ends`), which a misspelled name keeps.
+    `ends` are letters of the last word (`name_ends`), which a surname alone and a misspelled name keep.
     """
 
     heads: frozenset[str]
@@ -312,6 +311,11 @@ class FoundEntity:
     def compared_ids(self) -> tuple[UUID, ...]:
         return tuple(one.entity_id for one in self.compared)
 
+    def link(self, entity_id: UUID, name: str, role: Role = "mention") -> EntityLink:
+        return EntityLink(
+            entity_id=entity_id, role=role, name=name, step=self.step, compared=self.compared_ids, reason=self.reason
+        )
+
 
 class Fit(NamedTuple):
     """What fits a known entity to a name: the place of the step, the step, and what speaks against the join."""
@@ -357,15 +361,18 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
         is_own = bool(entity.aliases) and entity.aliases[0].key.partition(" (")[0] == name.key
         titles = {one.title for one in proper[1:]} - {""}
         against = "known by another title" if name.title and titles and name.title not in titles else None
-        return Fit(0, "exact" if is_own else "alias", against)
+        is_bare = {one.is_surname for one in proper[1:] if one.key == name.key} == {not name.is_surname}
+        if is_bare and is_first_name(name.key):  # "Martin", after "Dr. Martin"
+            against = "the names may be of two"
+        return Fit(3 if is_bare else 0, "exact" if is_own else "alias", against)
     if is_tied and not names:
         return Fit(1, "tie", _told_apart(asked, entity, registry))
     kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
     pairs = product(asked.keys, names) if entity.type in kinds else ()
-    related = {relation_of_names(key, one) for key, one in pairs} - {None}
+    related = {"doubtful" if is_surname_of(key, one) else relation_of_names(key, one) for key, one in pairs} - {None}
     if related and (any(one.is_surname for one in proper) or len({one.double for one in proper}) > 1):
         related = {"doubtful"}
-    has_first = name.first in {one.partition(" ")[0] for one in names}
+    has_first = name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}
     if related or (is_tied and has_first):  # a surname may change by marriage
         against = None
         if related.isdisjoint(("part", "form")) or (registry.has_twin(entity) and not has_first):
@@ -375,7 +382,8 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
         return Fit(2 if has_first else 3, "prefix" if "part" in related else "diminutive", against)
     if likeness := likeness_of(name.text, entity):
         return Fit(3, "fuzzy", None if likeness == "same" else "the names may be of two")
-    return Fit(4, "new", "the names are near in meaning") if registry.is_near(asked.name, asked.kind, entity) else None
+    are_near = registry.vectors.are_near(asked.name, asked.kind, entity)
+    return Fit(4, "new", "the names are near in meaning") if are_near else None
 
 
 _TOLD_APART: Final = frozenset({"first", "second", "third", "late", "best", "other"})
@@ -390,8 +398,10 @@ def _told_apart(asked: AskedName, entity: KnownEntity, registry: EntityRegistry)
     known = [one.traits & _TOLD_APART for one in ties]
     if traits not in known and not (traits == {"late"} and frozenset() in known):  # who has died since
         return "said to be another of that tie"
-    may_be_several = asked.name.tie in SEVERAL and not (asked.name.traits or registry.is_new(entity))
-    return "there may be several of that tie" if may_be_several else None
+    may_be_several = "one" in asked.name.traits.union(*(one.traits for one in ties))
+    may_be_several |= asked.name.tie in SEVERAL and not asked.name.traits
+    is_known = entity.entity_id in registry.known_before
+    return "there may be several of that tie" if may_be_several and is_known else None
 
 
 def _known_ties(asked: AskedName, entity: KnownEntity) -> list[SpokenName]:
