@@ -207,9 +207,9 @@ def name_head(key: str) -> str:
 
 
 def name_ends(key: str) -> str:
-    """The first and the last letter of a name without its origin: a slip within it leaves both."""
-    name = key.partition(" (")[0]
-    return name[:1] + name[-1:]
+    """The first and the last letter of the last word of a name without its origin: a surname and a slip keep both."""
+    word = key.partition(" (")[0].rpartition(" ")[2]
+    return word[:1] + word[-1:]
 
 
 def tie_head(tie: str) -> str:

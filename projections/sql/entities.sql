@@ -95,7 +95,8 @@ found AS (
         AND n.kind <> 'tie'
         AND (
             n.head = ANY(%(heads)s::text [])
-            OR left(n.key, 1) || right(split_part(n.key, ' (', 1), 1) = ANY(%(ends)s::text [])
+            OR left(split_part(split_part(n.key, ' (', 1), ' ', -1), 1) || right(split_part(n.key, ' (', 1), 1)
+            = ANY(%(ends)s::text [])
         )
     GROUP BY n.current_id
     ORDER BY is_user DESC, is_called DESC, is_headed DESC, recorded_at DESC, n.current_id

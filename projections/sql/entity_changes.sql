@@ -115,8 +115,8 @@ WHERE e.entity_id = ANY(%(entity_ids)s::uuid []);
 -- name: given_aliases
 -- All names of these entities, and whether what told of them was not undone: a fact of their source that names the
 -- entity, or, where none of it does, any fact of it; of what a repetition told, the repetition; and of what a person gave,
--- that. A fact that named the entity by this proper name alone, or by this tie, before what told it was undone, has said
--- it anew. Later ones tell it themselves.
+-- that. A fact that named the entity by this proper name and no other one, or by this tie, before what told it was undone,
+-- has said it anew. Later ones tell it themselves.
 SELECT
     a.entity_id, a.kind, a.key, a.alias, a.place, a.event_id, a.log_offset, a.is_own,
     teller.holds OR (
@@ -132,7 +132,7 @@ SELECT
                 AND has_name(again.words, a.alias)
                 AND NOT EXISTS (
                     SELECT FROM entity_aliases AS other
-                    WHERE a.kind = 'name' AND other.entity_id = a.entity_id AND other.key <> a.key
+                    WHERE a.kind = 'name' AND other.kind = 'name' AND other.entity_id = a.entity_id AND other.key <> a.key
                         AND has_name(again.words, other.alias) AND NOT has_name(a.alias, other.alias)
                 )
         )

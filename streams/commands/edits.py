@@ -44,6 +44,7 @@ from mnemolog.streams.commands.context import (
     raise_for_faults,
 )
 from mnemolog.streams.ends import EndRules, same_value, tells_end_of
+from mnemolog.streams.entities.names import is_first_name, name_key, read_name, with_owner
 from mnemolog.streams.merges import candidate_of, fill_one_slot, merged, says_more
 from mnemolog.streams.text.differences import USER, compare_subjects, is_user_word
 from mnemolog.streams.text.readings import read
@@ -146,6 +147,22 @@ def slot_of_text(text: str, at: datetime) -> tuple[str | None, dict[str, Any]] |
                 **kind,
                 "importance": IMPORTANCE_OF_CATEGORY[kind["importance_category"]],
             }
+    return None
+
+
+def holder_of_text(text: str, old: StoredFact) -> str | None:
+    """Whom a text begins with: what stands in the place of the old subject, a known first name, a tie; else None."""
+    subject, words = old.fact.subject or "", text.split()
+    rest = old.fact.text.removeprefix(subject)
+    if subject and rest != old.fact.text and text.endswith(rest) and _is_name(text.removesuffix(rest).split()):
+        return text.removesuffix(rest)
+    for length in range(min(len(words) - 1, MAX_NAME_WORDS), 0, -1):
+        said = " ".join(words[:length])
+        name = read_name(said)
+        if name is None or name.is_bare or not (name.name is None or _is_name(name.name.split())):
+            continue
+        if name.tie or is_first_name(name_key(words[0])):
+            return with_owner(said, old.speaker)
     return None
 
 
@@ -357,7 +374,7 @@ def _new_version(
     begins = edit.true_from or (beginning_after_edit(old, edit.text, context.issued_at) if since is None else None)
     people, before = (old.fact.subject, old.speaker), former.get(old.fact_id, old).fact
     before = before if before.key == old.fact.key else old.fact
-    holder, filled = slot_of_text(edit.text, context.issued_at) or (None, {})
+    holder, filled = slot_of_text(edit.text, context.issued_at) or (holder_of_text(edit.text, old), {})
     is_other = filled["key"] != old.fact.key if filled else not keeps_slot(before, edit.text, people)
     is_other = is_other or (not filled and has_nothing_in_common(old.snapshot, edit.text, people))
     kept = ("subject",) if is_other else ExtractedFact.model_fields

@@ -68,8 +68,7 @@ class EntityCommandHandler:
                 done = f"renamed {known[payload.entity_id].name} to {alias.text}"
                 return (context.change(EntityRenamed, done, entity_id=payload.entity_id, name=alias.text, alias=alias),)
             case orders.AliasEntity():
-                change = _add_alias(context, payload)
-                return (change,) if change else ()
+                return (_add_alias(context, payload),)
             case orders.MergeEntities(into=into):
                 merged = tuple(dict.fromkeys(payload.entity_ids))
                 if into in merged:
@@ -232,25 +231,18 @@ class EntityContext:
         return made(**self.command.event_fields(0, self.command.decision("person", done)), **fields)
 
 
-def _add_alias(context: EntityContext, payload: orders.AliasEntity) -> EntityAliasSet | None:
-    """Give an entity one more alias, taken from `moved_from` if given; None where the entity has it already."""
-    alias = context.alias(payload.name, payload.moved_from)
-    name, loser = context.known[payload.entity_id].name, payload.moved_from
+def _add_alias(context: EntityContext, payload: orders.AliasEntity) -> EntityAliasSet:
+    """Give an entity an alias, taken from `moved_from` if given; one that it has by a merge becomes its own."""
+    alias, loser = context.alias(payload.name, payload.moved_from), payload.moved_from
     if loser == payload.entity_id:
         raise CommandRefusedError("invalid_command", f"{alias.text} cannot move from an entity to itself")
+    done = f"called {context.known[payload.entity_id].name} {alias.text}"
     if loser is None:
         _refuse_taken(context, alias, payload.entity_id)
-        if context.has(payload.entity_id, alias):
-            return None
-        return context.change(EntityAliasSet, f"called {name} {alias.text}", entity_id=payload.entity_id, alias=alias)
-    _refuse_loss(context, loser, [alias])
-    return context.change(
-        EntityAliasSet,
-        f"called {name} {alias.text}, which {context.known[loser].name} was called",
-        entity_id=payload.entity_id,
-        alias=alias,
-        moved_from=loser,
-    )
+    else:
+        _refuse_loss(context, loser, [alias])
+        done = f"{done}, which {context.known[loser].name} was called"
+    return context.change(EntityAliasSet, done, entity_id=payload.entity_id, alias=alias, moved_from=loser)
 
 
 def _refuse_merged_user(merged: Iterable[StoredEntity]) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from mnemolog.schemas.entities import Alias, KnownEntity, name_head
+from mnemolog.schemas.entities import Alias, EntityLink, KnownEntity, name_head
 from mnemolog.streams.entities.names import SpokenName, key_words, read_name, words_key
-from mnemolog.streams.entities.resolver import AskedName, EntityRegistry, FoundEntity, LookupKeys, find_entity
+from mnemolog.streams.entities.resolver import AskedName, EntityRegistry, LookupKeys, find_entity
 from mnemolog.streams.text.tokens import whole_words
 
 MIN_LETTERS: Final = 3
@@ -33,10 +33,8 @@ def text_keys(texts: Iterable[str]) -> LookupKeys:
     )
 
 
-def known_names_in(
-    text: str, registry: EntityRegistry, *, taken: Iterable[str] = ()
-) -> Iterator[tuple[str, FoundEntity]]:
-    """The names in a text that certainly mean one known entity, each with that entity; never the user.
+def known_names_in(text: str, registry: EntityRegistry, *, taken: Iterable[str] = ()) -> Iterator[EntityLink]:
+    """Links by the names in a text that certainly mean one known entity; never the user.
 
     A name within a longer name, or within a `taken` name, does not count.
     """
@@ -51,7 +49,7 @@ def known_names_in(
         claimed.append((start, end))
         found = find_entity(AskedName(SpokenName(text=name, name=name), "other"), registry)
         if found.entity is not None and not found.entity.keys("user"):
-            yield name, found
+            yield found.link(found.entity.entity_id, name)
 
 
 def aliases_in_text(entity: KnownEntity, text: str) -> list[Alias]:

@@ -171,14 +171,7 @@ def links_of(fact: ExtractedFact, resolver: NameResolver) -> Iterator[EntityLink
             resolver.unlinked.append(UnlinkedName(name=entity.name, reason="too_many" if is_beyond else "no_name"))
             continue
         entity_id, finding = found
-        yield EntityLink(
-            entity_id=entity_id,
-            role=entity.role,
-            name=entity.name,
-            step=finding.step,
-            compared=finding.compared_ids,
-            reason=finding.reason,
-        )
+        yield finding.link(entity_id, entity.name, entity.role)
         if name.owner is not None and not resolver.context.is_user(name.owner):
             owned.append(name)
     for name in owned:
@@ -342,17 +335,7 @@ class FactLinks:
         links += [_carried(*one) for one in kept]
         if self.reads_texts:
             taken = [link.name for link in links if link.name]
-            links += [
-                EntityLink(
-                    entity_id=known.entity.entity_id,
-                    role="mention",
-                    name=name,
-                    step=known.step,
-                    compared=known.compared_ids,
-                )
-                for name, known in known_names_in(fact.text, self.found.registry, taken=taken)
-                if known.entity is not None
-            ]
+            links += known_names_in(fact.text, self.found.registry, taken=taken)
         once = links_once(links)
         ended_at = event.end_time or fact.true_from
         return once, [_dated(one, ended_at) for one in self._relations(event, fact, sources, once)]

@@ -129,6 +129,10 @@ _OWNED: Final = re.compile(rf"^(?P<owner>\S.*?)(?:'s|'|s(?= \S+ )) (?:{TIE})(?:,
 """Without an apostrophe ("Annas Bruder Tom") a name has to follow: "Thomas Mann" is not the husband of a Thoma."""
 _TIE_OF: Final = re.compile(rf"^(?:(?:{WORDS['the']}) ?)?(?:{TIE}) (?:{WORDS['of']}) ?(?P<owner>\S.*)$", re.IGNORECASE)
 _NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$", re.IGNORECASE)
+_SURNAME_FIRST: Final = re.compile(r"^(?P<surname>[^,()]+), (?P<first>[^\W\d_][^,()]*)$")
+_ONE_OF: Final = re.compile(
+    rf"^(?P<one>one) of (?P<whose>(?:{WORDS['my']}|\S.*?(?:'s|s')) {ANY_TIE})e?s(?P<name> .+)?$", re.IGNORECASE
+)
 _APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$")
 """A name with its tie beside it: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
 _BARE: Final = re.compile(rf"^(?P<article>(?:{WORDS['article']}) ?)?(?:{TIE})$", re.IGNORECASE)
@@ -162,7 +166,7 @@ _TIE_WORD: Final = re.compile(rf"(?<!\w){TIE}(?!\w)", re.IGNORECASE)
 _NEXT_NAME: Final = re.compile(rf",? {NAME}(?: {NAME})?")
 _ANOTHER: Final = re.compile(rf"^(?:{WORDS['another']}) (?P<name>.+)$", re.IGNORECASE)
 _THE_OTHER: Final = re.compile(rf"^(?:{WORDS['the_other']}) (?P<name>.+)$", re.IGNORECASE)
-_TITLE: Final = re.compile(r"^(?:(?P<title>dr|doctor|prof|professor)\.?|the) (?=\S)", re.IGNORECASE)
+_TITLE: Final = re.compile(r"^(?:(?:(?P<title>dr|doctor|prof|professor)\.?|the) (?=\S))+", re.IGNORECASE)
 """Words that do not count in a name; "Mr." and "Mrs." do: they name two people."""
 _OF_UNKNOWN_TIE: Final = re.compile(
     rf"^(?P<tie_words>(?i:{WORDS['my']}) (?:[a-z][\w-]* ){{1,2}})(?:(?:called|named) )?(?P<name>{NAME}(?: {NAME})*)$"
@@ -241,7 +245,7 @@ class SpokenName:
 
 
 @lru_cache(maxsize=4096)
-def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for each form of a name
+def read_name(text: str) -> SpokenName | None:  # noqa: C901, PLR0911 -- a return for each form
     """The parts of a name; None for a pronoun, a tie to nobody named ("her mother", "friends"), and no letters.
 
     Of "her mother Eva" the words before the name are the origin.
@@ -249,6 +253,8 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
     said = " ".join(text.translate(_TYPOGRAPHY).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
+    if (match := _ONE_OF.match(said)) and (one := read_name(f"{match['whose']}{match['name'] or ''}")):
+        return replace(one, text=said, traits=one.traits | {"one"})
     if found := _apposed(said) or _tied(said) or _bare_tie(said):
         return None if found.owner in {*PRONOUNS, "mine", "mir", "moi"} else found
     if (match := _SEVERAL.match(said)) and (match["first"] or not _is_proper(said)):
@@ -262,6 +268,9 @@ def read_name(text: str) -> SpokenName | None:  # noqa: PLR0911 -- a return for 
         return SpokenName(text=said, name=match["name"], origin=name_key(origin)[:MAX_ORIGIN])
     if (match := _INDEFINITE.match(said)) and said[match.end() :].islower():  # "a colleague of mine", twice, are two
         return None
+    if (match := _SURNAME_FIRST.match(said)) and is_first_name(name_key(match["first"]).partition(" ")[0]):
+        is_one = not (is_first_name(name_key(match["surname"])) or match["surname"].casefold() in PLACES)
+        return SpokenName(text=said, name=f"{match['first']} {match['surname']}" if is_one else said)
     for pattern in (_ANOTHER, _THE_OTHER):
         if (match := pattern.match(said)) and _is_proper(match["name"]):
             return SpokenName(text=said, name=match["name"], origin="another", is_another=pattern is _ANOTHER)
@@ -440,7 +449,6 @@ def _is_proper(name: str) -> bool:
 
 NameRelation = Literal["part", "form", "doubtful"]
 _TITLES: Final = frozenset(map(name_key, WORDS["titles"].split("|")))
-_TITLES_OF_ALL: Final = frozenset({"dr", "doctor", "prof", "professor"})
 _TITLES_OF_MEN: Final = frozenset(map(name_key, WORDS["titles_of_men"].split("|")))
 _AND: Final = re.compile(r" (?:and|und|et|y|&) ")
 """Words between the names of two people: "Ana and Ben"."""
@@ -461,8 +469,9 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     the table. "doubtful": it may be a part, or another's name ("Jan" and "Janet", "Max" and "Max Jr.", "J. Keller" and
     "Jan Keller", "Ana Keller" and "Ana Schmidt Keller", "Mr. Keller" and "Jan Keller").
     """
-    if _title(one) or _title(other):
-        return _relation_of_titled(one, other)
+    if titles := {_title(one), _title(other)} - {""}:
+        are_of_two_sexes = {title in _TITLES_OF_MEN for title in titles} == {True, False}
+        return None if are_of_two_sexes or one.rpartition(" ")[2] != other.rpartition(" ")[2] else "doubtful"
     short, long = sorted((one, other), key=len)
     if long.startswith(f"{short} "):
         after = long.removeprefix(short)
@@ -479,11 +488,10 @@ def relation_of_names(one: str, other: str) -> NameRelation | None:
     return "doubtful" if is_beginning or full in forms_of(first) else None
 
 
-def _relation_of_titled(one: str, other: str) -> NameRelation | None:
-    """As `relation_of_names`, of keys with a title: "Mr. Keller" may be Jan Keller and Dr. Keller, not Mrs. Keller."""
-    titles, surnames = {_title(one), _title(other)}, {key.rpartition(" ")[2] for key in (one, other)}
-    sexes = {title in _TITLES_OF_MEN for title in titles - {"", *_TITLES_OF_ALL}}
-    return "doubtful" if len(surnames) == 1 and sexes != {True, False} else None
+def is_surname_of(one: str, other: str) -> bool:
+    """Whether one of two keys is a word that ends the other one, and no first name: "keller", "ana keller"."""
+    short, long = sorted((one, other), key=len)
+    return " " not in short and long.endswith(f" {short}") and not (_title(long) or is_first_name(short))
 
 
 def _may_be_one_surname(words: Sequence[str], others: Sequence[str]) -> bool:

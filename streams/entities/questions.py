@@ -75,9 +75,7 @@ def doubtful_names(found: TurnEntities) -> tuple[DoubtfulName, ...]:
                 tied=tuple(tied)[:MAX_COMPARED],
             )
         )
-        if len(names) == MAX_NAMES:
-            break
-    return tuple(names)
+    return tuple(names[:MAX_NAMES])
 
 
 def without_decided(names: Sequence[DoubtfulName], decided: Collection[tuple[UUID, UUID]]) -> tuple[DoubtfulName, ...]:

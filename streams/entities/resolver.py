@@ -19,11 +19,13 @@ from mnemolog.schemas.entities import (
     USER_HEAD,
     Alias,
     AnsweredName,
+    EntityLink,
     EntityType,
     KnownEntity,
     NamedEntity,
     NameQuery,
     ResolutionStep,
+    Role,
     UnlinkedName,
     is_same_as,
     name_ends,
@@ -41,6 +43,8 @@ from mnemolog.streams.entities.names import (
     compare_names,
     forms_of,
     has_tie,
+    is_first_name,
+    is_surname_of,
     likeness_of,
     name_key,
     proper_name,
@@ -240,7 +244,7 @@ def same_as_pairs(fact: ExtractedFact) -> Iterator[tuple[str, str]]:
 class LookupKeys:
     """The keys by which entities are looked up, from loose to strict: name heads, name ends, whole keys.
 
-    `ends` are first and last letters (`name_ends`), which a misspelled name keeps.
+    `ends` are letters of the last word (`name_ends`), which a surname alone and a misspelled name keep.
     """
 
     heads: frozenset[str]
@@ -312,6 +316,11 @@ class FoundEntity:
     def compared_ids(self) -> tuple[UUID, ...]:
         return tuple(one.entity_id for one in self.compared)
 
+    def link(self, entity_id: UUID, name: str, role: Role = "mention") -> EntityLink:
+        return EntityLink(
+            entity_id=entity_id, role=role, name=name, step=self.step, compared=self.compared_ids, reason=self.reason
+        )
+
 
 class Fit(NamedTuple):
     """What fits a known entity to a name: the place of the step, the step, and what speaks against the join."""
@@ -357,12 +366,15 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
         is_own = bool(entity.aliases) and entity.aliases[0].key.partition(" (")[0] == name.key
         titles = {one.title for one in proper[1:]} - {""}
         against = "known by another title" if name.title and titles and name.title not in titles else None
-        return Fit(0, "exact" if is_own else "alias", against)
+        is_bare = {one.is_surname for one in proper[1:] if one.key == name.key} == {not name.is_surname}
+        if is_bare and is_first_name(name.key):  # "Martin", after "Dr. Martin"
+            against = "the names may be of two"
+        return Fit(3 if is_bare else 0, "exact" if is_own else "alias", against)
     if is_tied and not names:
         return Fit(1, "tie", _told_apart(asked, entity, registry))
     kinds = {"person": {"person", "other"}, "other": {"person"}}.get(asked.kind, set())
     pairs = product(asked.keys, names) if entity.type in kinds else ()
-    related = {relation_of_names(key, one) for key, one in pairs} - {None}
+    related = {"doubtful" if is_surname_of(key, one) else relation_of_names(key, one) for key, one in pairs} - {None}
     if related and (any(one.is_surname for one in proper) or len({one.double for one in proper}) > 1):
         related = {"doubtful"}
     has_first = name.first in {one.partition(" ")[0] for one in names}
@@ -390,8 +402,9 @@ def _told_apart(asked: AskedName, entity: KnownEntity, registry: EntityRegistry)
     known = [one.traits & _TOLD_APART for one in ties]
     if traits not in known and not (traits == {"late"} and frozenset() in known):  # who has died since
         return "said to be another of that tie"
-    may_be_several = asked.name.tie in SEVERAL and not (asked.name.traits or registry.is_new(entity))
-    return "there may be several of that tie" if may_be_several else None
+    may_be_several = "one" in asked.name.traits.union(*(one.traits for one in ties))
+    may_be_several |= asked.name.tie in SEVERAL and not asked.name.traits
+    return "there may be several of that tie" if may_be_several and not registry.is_new(entity) else None
 
 
 def _known_ties(asked: AskedName, entity: KnownEntity) -> list[SpokenName]:

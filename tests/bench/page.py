@@ -16,7 +16,7 @@ from tests.bench.scope_cost import scopes_table
 from tests.bench.shared_calls import BACKLOG, LINGER_SECONDS, LINGER_USERS, backlog_table, linger_table
 from tests.bench.shared_calls import USERS as BACKLOG_USERS
 from tests.bench.stores import IN_FLIGHT, KINDS, Throughput
-from tests.bench.understanding_cost import SAID, cost_table
+from tests.bench.understanding_cost import SAID, cost_table, cousins_line
 from tests.bench.understanding_cost import USERS as NAMED_USERS
 
 TEMPLATE: Final = Path(__file__).with_name("performance.md.in")
@@ -75,6 +75,7 @@ def page(results: Results) -> str:
         "named_users": NAMED_USERS,
         "named_turns": len(SAID),
         "named_cost_table": cost_table(results.understanding),
+        "cousins_line": cousins_line(results.cousins),
     }
     if FIGURES.exists():
         fields["comparison"] = report(Comparison.from_json(FIGURES.read_bytes()))

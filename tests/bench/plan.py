@@ -26,7 +26,7 @@ from tests.bench.stores import (
     latency,
     throughput,
 )
-from tests.bench.understanding_cost import Spent, measure_understanding
+from tests.bench.understanding_cost import Spent, measure_cousins, measure_understanding
 
 SCALING_PARTITIONS: Final = 8
 
@@ -106,6 +106,8 @@ class Results:
     backlogs: tuple[BacklogCost, ...]
     lingers: tuple[LingerCost, ...]
     understanding: Mapping[str, Spent]
+    cousins: Mapping[int, float]
+    """Milliseconds of Postgres for a turn that names a new cousin of a user with so many."""
     scaling: Mapping[int, Throughput]
     """Smart stores by so many workers with all stages."""
     load_at_the_end: float
@@ -187,6 +189,7 @@ async def measure(plan: Plan, tell: Callable[[str], None]) -> Results:  # noqa: 
 
         tell("turns that name people, with each part of understanding and without")
         understanding = await measure_understanding(running, rounds=plan.named_rounds)
+        cousins = await measure_cousins(running, rounds=plan.named_rounds)
 
         scaling = {}
         for count in plan.workers:
@@ -212,6 +215,7 @@ async def measure(plan: Plan, tell: Callable[[str], None]) -> Results:  # noqa: 
             backlogs=tuple(backlogs),
             lingers=tuple(lingers),
             understanding=understanding,
+            cousins=cousins,
             scaling=scaling,
             load_at_the_end=Machine.describe().load,
         )

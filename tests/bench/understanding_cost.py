@@ -2,7 +2,7 @@
 
     python -m tests.bench.understanding_cost
 
-prints the table alone; `make bench` measures it too. The same turns go through the stages in one process, without
+prints the figures alone; `make bench` measures them too. The same turns go through the stages in one process, without
 Kafka, with each setting by turns, each over a database of its own. The model is a test server that replies with what
 the offline rules read.
 """
@@ -35,6 +35,7 @@ from tests.bench.environment import Servers, cpu_seconds, environment, servers
 from tests.bench.markdown import table
 from tests.quality.model_sources import chosen_models
 from tests.support.builders.model_replies import fact_json, facts_reply
+from tests.support.filled_scopes import name_of_entity
 from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_process_pipeline
 from tests.support.servers.canned_replies import ChatRequest, word_overlap_decisions
 from tests.support.servers.openai_server import OpenAiServer
@@ -42,6 +43,9 @@ from tests.support.servers.openai_server import OpenAiServer
 ROUNDS: Final = 6
 USERS: Final = 8
 """New users in each round, at once."""
+COUSINS: Final = 600
+NEW_COUSINS: Final = 20
+"""Turns in each round of each user whose cousins are known."""
 BEGIN: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 SAID: Final = (
     "My wife is called Ana Keller. I live in Bern.",
@@ -162,6 +166,37 @@ async def measure_understanding(running: Servers, *, rounds: int = ROUNDS) -> di
     return found
 
 
+async def measure_cousins(running: Servers, *, rounds: int = ROUNDS) -> dict[int, float]:
+    """CPU of Postgres in ms for a turn that names a new cousin, by how many cousins the user has; medians of rounds."""
+    pids = {POSTGRES: running.pids["postgres"]}
+    found: dict[int, list[float]] = {0: [], COUSINS: []}
+    async with environment(running, "cousins") as one:
+        settings = StreamsSettings(provider="offline", postgres=one.settings.postgres)
+        async with in_process_pipeline(settings, *chosen_models(settings)) as pipeline:
+
+            async def name_cousins(user: int, numbers: range) -> float:
+                before = cpu_seconds(pids)
+                for number in numbers:
+                    turn = _turn(f"user{user}", number, f"My cousin {name_of_entity(number)} plays chess.")
+                    await pipeline.process_turn(turn, partition=user, offset=number, now=turn.occurred_at)
+                return 1000 * (cpu_seconds(pids)[POSTGRES] - before[POSTGRES]) / len(numbers)
+
+            await name_cousins(0, range(COUSINS))
+            for number in range(rounds):
+                await name_cousins(number + 1, range(1))  # the user themselves is known
+                found[0].append(await name_cousins(number + 1, range(1, 1 + NEW_COUSINS)))
+                first = COUSINS + number * NEW_COUSINS
+                found[COUSINS].append(await name_cousins(0, range(first, first + NEW_COUSINS)))
+    return {known: median(spent) for known, spent in found.items()}
+
+
+def cousins_line(measured: Mapping[int, float]) -> str:
+    return (
+        f"A turn that names a new cousin costs a user with {COUSINS} cousins {measured[COUSINS]:.0f} ms\n"
+        f"of Postgres' CPU, a turn of a user without any {measured[0]:.0f}."
+    )
+
+
 async def _talk(pipeline: InProcessPipeline, user: int) -> list[Commit]:
     return [
         await pipeline.process_turn(turn, partition=user, offset=offset, now=turn.occurred_at)
@@ -171,14 +206,17 @@ async def _talk(pipeline: InProcessPipeline, user: int) -> list[Commit]:
 
 def named_turns(user: str) -> Iterator[Turn]:
     """The turns of a user, an hour apart."""
-    for place, said in enumerate(SAID):
-        yield Turn(
-            turn_id=f"{user}-{place}",
-            scope=Scope(user_id=user),
-            messages=(Message(role="user", content=said),),
-            occurred_at=BEGIN + timedelta(hours=place),
-            speaker="Alice",
-        )
+    return (_turn(user, place, said) for place, said in enumerate(SAID))
+
+
+def _turn(user: str, place: int, said: str) -> Turn:
+    return Turn(
+        turn_id=f"{user}-{place}",
+        scope=Scope(user_id=user),
+        messages=(Message(role="user", content=said),),
+        occurred_at=BEGIN + timedelta(hours=place),
+        speaker="Alice",
+    )
 
 
 def named_reply(request: ChatRequest) -> str:
@@ -242,7 +280,8 @@ def without_entities() -> Iterator[None]:
 
 async def main() -> None:
     async with servers() as running:
-        sys.stdout.write(cost_table(await measure_understanding(running)) + "\n")
+        table_of_parts = cost_table(await measure_understanding(running))
+        sys.stdout.write(f"{table_of_parts}\n{cousins_line(await measure_cousins(running))}\n")
 
 
 if __name__ == "__main__":

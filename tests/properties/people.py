@@ -149,7 +149,6 @@ class People:
         self.twins: set[tuple[str, str]] = set()
         for one in told:
             self._take(one)
-        self.names += [Name(one, self.own[one]) for one in self.never_split & {*self.about.values()}]
 
     def _take(self, told: Told) -> None:
         match told.step:
@@ -307,8 +306,10 @@ class People:
             fitting = [one for one in called if one in tied] or (plain if len(called) == 1 else [])
         elif called:
             fitting = called if len(called) == 1 else plain
+        elif nameless:
+            fitting = nameless_alone if len(nameless) == 1 else nameless
         else:
-            fitting = nameless_alone if nameless else self._short(told, tie)
+            fitting = self._short(told, tie)
         return fitting[0] if len(fitting) == 1 else None
 
     def nameless(self, tie: str) -> list[str]:

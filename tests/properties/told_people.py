@@ -287,7 +287,9 @@ class _Teller:
         is_promoted = (
             first.step.at < first.step.arrives if isinstance(first.step, Turn) else first.step.kind == "promote"
         )
-        if not told.holds or told.name in undone or is_promoted:
+        earlier = people.told[: people.told.index(told)]
+        may_decide = isinstance(first.step, Turn) and any(one.deletes for one in earlier)  # a question of the deletion
+        if not told.holds or told.name in undone or is_promoted or may_decide:
             return False
         if isinstance(first.step, Order) and (first.step.kind == "split" or not first.step.facts):
             return True

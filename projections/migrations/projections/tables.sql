@@ -427,7 +427,8 @@ CREATE TABLE entity_aliases (
 );
 CREATE INDEX entity_aliases_current ON entity_aliases (current_id);
 CREATE INDEX entity_aliases_ends ON entity_aliases (
-    tenant, user_id, agent_id, app_id, run_id, ((left(key, 1) || right(split_part(key, ' (', 1), 1)))
+    tenant, user_id, agent_id, app_id, run_id,
+    ((left(split_part(split_part(key, ' (', 1), ' ', -1), 1) || right(split_part(key, ' (', 1), 1)))
 );
 CREATE INDEX entity_aliases_head ON entity_aliases (tenant, user_id, agent_id, app_id, run_id, head);
 CREATE INDEX entity_aliases_holder ON entity_aliases (holder_of_tie(key)) WHERE kind = 'tie';

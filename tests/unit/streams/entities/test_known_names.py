@@ -12,7 +12,8 @@ from tests.support.builders.entities import known_entity, tie_alias
 
 def found(text: str, *known: KnownEntity, taken: tuple[str, ...] = ()) -> list[str]:
     """The own names of those whom a text names."""
-    return [one.entity.name for _, one in known_names_in(text, EntityRegistry(known), taken=taken) if one.entity]
+    names = {one.entity_id: one.name for one in known}
+    return [names[link.entity_id] for link in known_names_in(text, EntityRegistry(known), taken=taken)]
 
 
 @pytest.mark.parametrize(

@@ -111,18 +111,6 @@ def step_of(known: list[str], name: str, *, kind: EntityType = "person") -> Expe
     return (entity.name if link.entity_id in before else None), link.step, len(entity.possible_twins)
 
 
-@pytest.mark.parametrize(
-    ("kind", "known", "name", "expected"),
-    [
-        ("place", "Zürich", "ZURICH", ("Zürich", "exact", 0)),
-        ("place", "York", "Yorkshire", (None, "new", 0)),
-        ("organisation", "Meta", "Metabase", (None, "new", 0)),
-    ],
-)
-def test_of_things_equal_names_alone_are_of_one(kind: EntityType, known: str, name: str, expected: Expected) -> None:
-    assert step_of([known], name, kind=kind) == expected
-
-
 def test_names_of_different_types_are_different() -> None:
     talk = EntityTalk()
     talk.say("Paris", "Reykjavik", kind="place")
