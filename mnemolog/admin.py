@@ -1,7 +1,7 @@
 """Operators' work on topics and tables; errors of the drivers become this package's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,8 +16,19 @@ from mnemolog.common.retry import retry_while
 from mnemolog.errors import ServerUnavailableError
 from mnemolog.extras import require_extras
 from mnemolog.projections.migrations.upgrade import migrate
-from mnemolog.projections.queries.audit import Audit, Finding, TableCounts, WorkerProblem, table_counts, worker_problems
+from mnemolog.projections.queries.audit import (
+    OVERDUE,
+    Audit,
+    FailedTurn,
+    Finding,
+    TableCounts,
+    WorkerProblem,
+    table_counts,
+    worker_problems,
+)
 from mnemolog.projections.queries.audit import audit as audit_tables
+from mnemolog.projections.queries.audit import drop_turns as note_dropped_turns
+from mnemolog.projections.queries.audit import unended_turns as find_unended_turns
 from mnemolog.projections.queries.results import counted
 from mnemolog.projections.rebuild.rebuild import Progress, RebuildReport
 from mnemolog.projections.rebuild.rebuild import rebuild as rebuild_tables
@@ -25,11 +36,12 @@ from mnemolog.projections.rebuild.replay import open_table_log
 from mnemolog.projections.rebuild.scope_indexes import LEAST_FACTS, IndexReport
 from mnemolog.projections.rebuild.scope_indexes import index_scopes as make_scope_indexes
 from mnemolog.projections.sql import queries
+from mnemolog.schemas.turn import Turn
 from mnemolog.settings import Settings
 from mnemolog.streams.kafka import connected_admin
 from mnemolog.streams.kafka.access import refuse_wrong_access
 from mnemolog.streams.kafka.admin import TopicState, describe_topics, ensure_topics
-from mnemolog.streams.kafka.dead_letters import StoredDeadLetter, newest_dead_letters, read_dead_letter
+from mnemolog.streams.kafka.dead_letters import DeadLetter, StoredDeadLetter, newest_dead_letters, read_dead_letter
 from mnemolog.streams.kafka.lag import StageLag, stage_lags
 from mnemolog.streams.kafka.readers import open_kafka_log
 from mnemolog.streams.kafka.topics import CONVERSATION_TURNS
@@ -73,10 +85,27 @@ async def topic_states(settings: Settings) -> list[TopicState]:
         return await describe_topics(settings.kafka_address, prefix=settings.topic_prefix)
 
 
-async def dead_letters(settings: Settings, *, limit: int) -> list[StoredDeadLetter]:
-    """The newest dead letters, of all tenants."""
+async def dead_letters(
+    settings: Settings, *, limit: int, wanted: Callable[[DeadLetter], bool] | None = None
+) -> list[StoredDeadLetter]:
+    """The newest dead letters that are `wanted`, of all tenants. With `wanted` the whole topic is read."""
     async with translated_kafka_errors(settings):
-        return await newest_dead_letters(settings.kafka_address, prefix=settings.topic_prefix, limit=limit)
+        return await newest_dead_letters(
+            settings.kafka_address, prefix=settings.topic_prefix, limit=limit, wanted=wanted
+        )
+
+
+async def drop_turns(settings: Settings, turns: Sequence[FailedTurn], *, actor: str, why: str) -> None:
+    """Note who gave up failed turns, and why: they are listed no more."""
+    async with _connection(settings) as connection:
+        await note_dropped_turns(connection, turns, actor=actor, why=why)
+
+
+async def unended_turns(settings: Settings, tenant: str, user_id: str | None, *, limit: int) -> list[Turn]:
+    """The oldest turns of the journal that have been in flight for longer than `OVERDUE`, the oldest first."""
+    async with _connection(settings) as connection:
+        before = datetime.now(UTC) - OVERDUE
+        return await find_unended_turns(connection, tenant, user_id, before=before, limit=limit)
 
 
 async def dead_letter(settings: Settings, partition: int, offset: int) -> StoredDeadLetter | None:

@@ -54,6 +54,15 @@ ALERTS: Final = (
         action="Look for model errors and repeated database operations.",
     ),
     Alert(
+        name="MnemologPartitionUnfetched",
+        expr="mnemolog_unfetched_seconds > 120",
+        wait="1m",
+        when="a worker has not fetched a partition that it has for 2 minutes, and its window has room",
+        meaning="The stage {{ $labels.stage }} does not read partition {{ $labels.partition }}: its turns wait.",
+        action="Follow the runbook on partitions that are not fetched.",
+        severity="critical",
+    ),
+    Alert(
         name="MnemologStageCrashes",
         expr=f"{total('mnemolog_stage_crashes_total', 'stage', span='10m')} > 2",
         wait="0m",

@@ -249,6 +249,12 @@ ROWS: Final = (
                 unit="s",
                 width=6,
             ),
+            Panel(
+                "Not fetched",
+                "Time since Kafka answered a fetch of a partition that a worker has, while its window had room.",
+                {"{{stage}} {{partition}}": "max by (stage, partition) (mnemolog_unfetched_seconds) > 5"},
+                unit="s",
+            ),
         ),
     ),
     Row(

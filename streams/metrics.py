@@ -51,6 +51,12 @@ WINDOW_STALLED: Final = CATALOGUE.gauge(
     unit="seconds",
     labels=("stage",),
 )
+UNFETCHED: Final = CATALOGUE.gauge(
+    "mnemolog_unfetched_seconds",
+    "time since Kafka answered a fetch of a partition that this worker's stage has, while its window had room for more",
+    unit="seconds",
+    labels=("stage", "partition"),
+)
 DRAIN_REDONE: Final = CATALOGUE.counter(
     "mnemolog_drain_redone",
     "records started before a rebalance or stop that will be processed again",

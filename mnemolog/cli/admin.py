@@ -1,7 +1,9 @@
 """Commands of operators: failed turns and dead letters, audit, rebuild, restore-log, index-scopes, and set-up."""
 
+import asyncio
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +13,7 @@ import typer
 
 from mnemolog.cli import options
 from mnemolog.cli.errors import FAILED
-from mnemolog.cli.options import WHOLE_TENANT, Query, exit_for_ends, query_command, whole_turn_id
+from mnemolog.cli.options import WHOLE_TENANT, Query, exit_for_ends, query_command, time_option, whole_turn_id
 from mnemolog.cli.output import (
     print_json,
     print_labelled,
@@ -42,9 +44,14 @@ if TYPE_CHECKING:
     from mnemolog.client.async_client import AsyncMemoryClient
     from mnemolog.projections.queries.audit import FailedTurn
     from mnemolog.projections.queries.results import Result
+    from mnemolog.schemas.turn import Turn
     from mnemolog.settings import Settings
+    from mnemolog.streams.kafka.dead_letters import DeadLetter
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="how many at the most, the newest")]
+Reason = Annotated[str | None, typer.Option("--reason", help="those with this reason, as it is listed")]
+Since = Annotated[datetime | None, time_option("those that ended at this time or later", "--since")]
+FailedTurnId = Annotated[str | None, typer.Argument(help="a turn that failed, or was rejected for a limit")]
 _DIGEST_CHARACTERS = 12
 _REBUILD_STOPPED = (
     "the live tables are as they were, unless all had been compared already and they were being swapped: "
@@ -77,36 +84,110 @@ def show_failed(found: "Sequence[FailedTurn]", _: ShortIds) -> None:
 
 
 @query_command(show_failed, scope=WHOLE_TENANT)
-def failed(*, limit: Limit = 20) -> Query:
+def failed(*, limit: Limit = 20, reason: Reason = None, since: Since = None) -> Query:
     """List turns that ended failed or rejected, with the reason, and how to publish them again."""
-    return lambda client: client.admin.failed_turns(limit=limit)
+    return lambda client: client.admin.failed_turns(limit=limit, reason=reason, since=since)
 
 
 def retry(
     *,
-    turn_id: Annotated[str, typer.Argument(help="a turn that failed, or was rejected for a limit")],
-    user: Annotated[str | None, typer.Option("--user", "-u", help="user id, if several users have this id")] = None,
+    turn_id: FailedTurnId = None,
+    reason: Reason = None,
+    unended: Annotated[
+        bool, typer.Option("--unended", help="those that were received 15 minutes ago or earlier and never ended")
+    ] = False,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="user id; all users unless given")] = None,
+    limit: Limit = 1000,
     wait: options.Wait = None,
     tenant: options.Tenant = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Publish a failed turn again as it was received, for another attempt."""
+    """Publish again, as they were received, a failed turn, all that failed for a reason, or all that never ended."""
+    if sum((turn_id is not None, reason is not None, unended)) != 1:
+        raise typer.BadParameter("name one of TURN_ID, --reason and --unended")
 
-    async def work(client: "AsyncMemoryClient") -> "Result":
-        before = await client.status(await whole_turn_id(client, turn_id, user=user), user_id=user)
-        turn = await client.admin.received_turn(before.turn_id, user_id=user)
-        if before.success or before.status == "pending":
-            raise _refused(f"turn {before.turn_id} is {before.status}: there is nothing to try again")
-        if turn is None:
-            raise _refused(f"the journal has no valid turn {before.turn_id}: mend it and publish it under a new id")
-        (sent,) = await client.add_many([turn])
+    async def work(client: "AsyncMemoryClient") -> "list[Result]":
+        if turn_id is not None:
+            chosen = [await _failed_turn(client, turn_id, user)]
+        elif reason is not None:
+            chosen = await _turns_that_failed(client, reason, user, limit)
+        else:
+            from mnemolog.admin import unended_turns  # noqa: PLC0415 - loads the drivers
+
+            settings = discovered_settings(tenant=tenant)
+            chosen = [(turn, 1) for turn in await unended_turns(settings, settings.tenant, user, limit=limit)]
+        sent = await client.add_many([turn for turn, _ in chosen])
         if not wait:
             return sent
-        return await client.wait(turn.turn_id, timeout=wait, user_id=user, attempt=before.attempt + 1)
+        ends = (
+            client.wait(turn.turn_id, timeout=wait, user_id=turn.scope.user_id, attempt=attempt)
+            for turn, attempt in chosen
+        )
+        return await asyncio.gather(*ends)
 
-    end = call_client(work, tenant=tenant)
-    print_result(end, show_status, as_json=as_json)
-    exit_for_ends([end])
+    ends = call_client(work, tenant=tenant)
+    if turn_id is not None:
+        print_result(ends[0], show_status, as_json=as_json)
+    elif as_json:
+        print_json(ends)
+    else:
+        print_text(f"{counted(len(ends), 'turn')} published again")
+        if wait and ends:
+            print_text(f"ends by status: {ends_by_status(Counter(end.status for end in ends))}")
+    exit_for_ends(ends)
+
+
+async def _failed_turn(client: "AsyncMemoryClient", turn_id: str, user: str | None) -> "tuple[Turn, int]":
+    """A turn to publish again, and the number of its next attempt."""
+    before = await client.status(await whole_turn_id(client, turn_id, user=user), user_id=user)
+    turn = await client.admin.received_turn(before.turn_id, user_id=user)
+    if before.success or before.status == "pending":
+        raise _refused(f"turn {before.turn_id} is {before.status}: there is nothing to try again")
+    if turn is None:
+        raise _refused(f"the journal has no valid turn {before.turn_id}: mend it and publish it under a new id")
+    return turn, before.attempt + 1
+
+
+async def _turns_that_failed(
+    client: "AsyncMemoryClient", reason: str, user: str | None, limit: int
+) -> "list[tuple[Turn, int]]":
+    """The turns of a reason that may have another end, in the order in which they were published first."""
+    found = await client.admin.failed_turns(limit=limit, reason=reason, user_id=user or "**")
+    chosen = []
+    for one in sorted(found, key=lambda one: one.published_at):
+        turn = await client.admin.received_turn(one.turn_id, user_id=one.user_id) if one.can_retry else None
+        chosen += [(turn, one.attempt + 1)] if turn else []
+    return chosen
+
+
+def drop(
+    *,
+    turn_id: FailedTurnId = None,
+    reason: Reason = None,
+    why: Annotated[str, typer.Option("--why", help="why nobody is to try them again (stored)")],
+    actor: Annotated[str, typer.Option("--actor", help="who says so (free text, stored)")],
+    user: Annotated[str | None, typer.Option("--user", "-u", help="user id; all users unless given")] = None,
+    limit: Limit = 1000,
+    tenant: options.Tenant = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Give up a failed turn, or all that failed for a reason: they are listed no more, and their ends stay."""
+    if (turn_id is None) == (reason is None):
+        raise typer.BadParameter("name one of TURN_ID and --reason")
+
+    async def work(client: "AsyncMemoryClient") -> "list[FailedTurn]":
+        from mnemolog.admin import drop_turns  # noqa: PLC0415 - loads the drivers
+
+        whole = None if turn_id is None else await whole_turn_id(client, turn_id, user=user)
+        found = await client.admin.failed_turns(limit=limit, reason=reason, user_id=user or "**")
+        given_up = [one for one in found if whole in (None, one.turn_id)]
+        if whole and not given_up:
+            raise _refused(f"turn {whole} is none that failed or was rejected, or it was given up before")
+        await drop_turns(discovered_settings(tenant=tenant), given_up, actor=actor, why=why)
+        return given_up
+
+    given_up = call_client(work, tenant=tenant)
+    print_result(given_up, lambda _: print_text(f"{counted(len(given_up), 'turn')} given up"), as_json=as_json)
 
 
 def _refused(why: str) -> typer.Exit:
@@ -117,6 +198,10 @@ def _refused(why: str) -> typer.Exit:
 def dead_letters(
     *,
     limit: Limit = 20,
+    stage: Annotated[str | None, typer.Option("--stage", help="those of this stage")] = None,
+    reason: Reason = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="those of this user")] = None,
+    since: Since = None,
     show: Annotated[
         str | None, typer.Option("--show", metavar="POSITION", help="write the bytes of this one to stdout")
     ] = None,
@@ -138,7 +223,14 @@ def dead_letters(
         return
     from mnemolog.admin import dead_letters as newest  # noqa: PLC0415 - loads the drivers
 
-    found = run_async(newest(discovered_settings(), limit=limit))
+    def is_wanted(letter: "DeadLetter") -> bool:
+        owner = (letter.key or b"").partition(b"/")[2].decode(errors="replace")
+        pairs = ((stage, letter.stage), (reason, letter.reason), (user, owner))
+        return all(wanted in (None, found) for wanted, found in pairs) and (since is None or letter.at >= since)
+
+    is_filtered = any(one is not None for one in (stage, reason, user, since))
+    wanted = is_wanted if is_filtered else None  # a filter reads the whole topic
+    found = run_async(newest(discovered_settings(), limit=limit, wanted=wanted))
     if as_json or not found:
         print_result(found, lambda _: print_text("no dead letters"), as_json=as_json)
         return

@@ -80,6 +80,7 @@ PANELS: Final[dict[str, tuple[CommandEntry, ...]]] = {
         CommandEntry(commands.resolve, "mnemolog resolve 3f2a1b4c keep_both --user alice"),
         CommandEntry(admin.failed, "mnemolog failed"),
         CommandEntry(admin.retry, "mnemolog retry t1 --user alice --wait"),
+        CommandEntry(admin.drop, "mnemolog drop t1 --why 'a test of ours' --actor kim"),
         CommandEntry(admin.dead_letters, "mnemolog dead-letters"),
     ),
     "Operate": (

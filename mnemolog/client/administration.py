@@ -242,10 +242,21 @@ class AdminMethods(ImportMixin):
         return await self._query(first_moments, scope_filter(scope))
 
     @Read
-    async def failed_turns(self, *, limit: int = 100, **scope: Unpack[ScopeArgs]) -> list[FailedTurn]:
-        """The newest turns that ended failed or rejected, of the whole tenant: an id that is not given is "**" here."""
+    async def failed_turns(
+        self,
+        *,
+        limit: int = 100,
+        reason: str | None = None,
+        since: When | None = None,
+        **scope: Unpack[ScopeArgs],
+    ) -> list[FailedTurn]:
+        """The newest turns that ended failed or rejected, of the whole tenant: an id that is not given is "**" here.
+
+        Of one `reason` and with an end at or after `since`, where these are given. Dropped ones are not among them.
+        """
         wide: ScopeArgs = {**WHOLE_TENANT, **scope}
-        return await self._query(failed_turns, scope_filter(wide), limit=limit)
+        from_then = None if since is None else checked_time(since)
+        return await self._query(failed_turns, scope_filter(wide), limit=limit, reason=reason, since=from_then)
 
     @Read
     async def received_turn(

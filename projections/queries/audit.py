@@ -3,7 +3,7 @@
 Lists turns that ended without an effect, too, and counts what the tables hold.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
@@ -18,6 +18,8 @@ from mnemolog.projections.queries.scope_filter import ScopeFilter, read_query
 from mnemolog.projections.sql import queries
 from mnemolog.schemas.turn import Turn
 
+OVERDUE: Final = timedelta(minutes=15)
+"""A turn that has been in flight for longer is waited for in vain."""
 _REBUILD_ADVICE: Final = "rebuild the projections from the log"
 
 
@@ -107,7 +109,7 @@ class FailedTurn:
     can_retry: bool
 
 
-async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = timedelta(minutes=15)) -> Audit:
+async def audit(conn: AsyncConnection[TupleRow], *, now: datetime, overdue: timedelta = OVERDUE) -> Audit:
     """Compare the counts of all tenants in one snapshot. Reads whole tables; `conn` is in no transaction.
 
     A turn in flight for longer than `overdue` is an error.
@@ -167,10 +169,37 @@ async def table_counts(conn: AsyncConnection[TupleRow]) -> TableCounts:
     return found
 
 
-async def failed_turns(conn: AsyncConnection[TupleRow], scope: ScopeFilter, *, limit: int) -> list[FailedTurn]:
-    """The newest `limit` turns of a scope that ended failed or rejected, the newest first."""
+async def failed_turns(
+    conn: AsyncConnection[TupleRow],
+    scope: ScopeFilter,
+    *,
+    limit: int,
+    reason: str | None = None,
+    since: datetime | None = None,
+) -> list[FailedTurn]:
+    """The newest `limit` turns of a scope that ended failed or rejected and were not dropped, the newest first.
+
+    Of one `reason` and with an end at or after `since`, where these are given.
+    """
     query = read_query("audit", "failed_turns", scope=scope.parameters, row="c")
-    return await fetch_rows(conn, FailedTurn, query, {**scope.parameters, "limit": limit})
+    given = {**scope.parameters, "limit": limit, "reason": reason, "since": since}
+    return await fetch_rows(conn, FailedTurn, query, given)
+
+
+async def drop_turns(conn: AsyncConnection[TupleRow], turns: Sequence[FailedTurn], *, actor: str, why: str) -> None:
+    """Note who gave these turns up, and why: they are listed no more, until another attempt of theirs fails."""
+    columns = ("tenant", "user_id", "agent_id", "turn_id", "attempt")
+    named = {column: [getattr(turn, column) or "" for turn in turns] for column in columns}
+    await conn.execute(queries("audit")["drop_turns"], {**named, "actor": actor, "why": why})
+
+
+async def unended_turns(
+    conn: AsyncConnection[TupleRow], tenant: str, user_id: str | None = None, *, before: datetime, limit: int
+) -> list[Turn]:
+    """The oldest `limit` valid turns of a tenant that were published before a time and have no end."""
+    named = {"tenant": tenant, "user_id": user_id, "before": before, "limit": limit}
+    found = await (await conn.execute(queries("audit")["unended_turns"], named)).fetchall()
+    return [Turn.model_validate_json(orjson.dumps(body)) for (body,) in found]
 
 
 async def received_turn(

@@ -136,6 +136,10 @@ SELECT
                 SELECT FROM commits AS later
                 WHERE later.owner = c.owner AND later.source_id = c.source_id AND later.attempt > c.attempt
             )
+            AND NOT EXISTS (
+                SELECT FROM dropped_turns AS d
+                WHERE d.owner = c.owner AND d.source_id = c.source_id AND d.attempt = c.attempt
+            )
     ) AS failed_turns;
 
 -- name: failed_turns
@@ -162,7 +166,35 @@ WHERE c.source_kind = 'turn'
         SELECT FROM commits AS later
         WHERE later.owner = c.owner AND later.source_id = c.source_id AND later.attempt > c.attempt
     )
+    AND NOT EXISTS (
+        SELECT FROM dropped_turns AS d
+        WHERE d.owner = c.owner AND d.source_id = c.source_id AND d.attempt = c.attempt
+    )
+    AND (%(reason)s::text IS NULL OR c.reason = %(reason)s)
+    AND (%(since)s::timestamptz IS NULL OR c.decided_at >= %(since)s)
 ORDER BY c.decided_at DESC, c.partition, c.log_offset DESC
+LIMIT %(limit)s;
+
+-- name: drop_turns
+-- Note that nobody is to try these attempts of turns again.
+INSERT INTO mnemolog_journal.dropped_turns (owner, source_id, attempt, actor, why)
+SELECT c.owner, c.source_id, c.attempt, %(actor)s, %(why)s
+FROM commits AS c
+INNER JOIN unnest(
+    %(tenant)s::text [], %(user_id)s::text [], %(agent_id)s::text [], %(turn_id)s::text [], %(attempt)s::integer []
+) AS t (tenant, user_id, agent_id, source_id, attempt) USING (tenant, user_id, agent_id, source_id, attempt)
+ON CONFLICT DO NOTHING;
+
+-- name: unended_turns
+-- Valid turns of a tenant that were published before a time and never ended, the oldest first.
+SELECT j.body
+FROM turn_journal AS j
+WHERE j.tenant = %(tenant)s
+    AND j.refusal IS NULL
+    AND j.published_at < %(before)s
+    AND (%(user_id)s::text IS NULL OR j.user_id = %(user_id)s)
+    AND NOT EXISTS (SELECT FROM commits AS c WHERE c.owner = j.owner AND c.source_id = j.source_id)
+ORDER BY j.published_at, j.partition, j.log_offset
 LIMIT %(limit)s;
 
 -- name: received_turn

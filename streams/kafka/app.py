@@ -5,6 +5,7 @@ Its consumer group, its window and its producer, with corrections of Faust's con
 
 import asyncio
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -249,6 +250,7 @@ class StageApp(faust.App):
     """
     _assignments = 0
     _ended_assignment = 0
+    _has_room_since = 0.0
 
     def _new_transport(self) -> Any:
         return PatchedTransport(self.conf.broker_consumer, self)
@@ -284,6 +286,23 @@ class StageApp(faust.App):
         except ConsumerNotStarted:
             return frozenset()
 
+    def unfetched_seconds(self) -> dict[int, float]:
+        """By partition that it has now: the time since Kafka answered a fetch of it, while the window had room.
+
+        To be called each second: it looks whether the window has room. An idle partition is fetched every 1.5 s.
+        """
+        now = time.time()  # as the client's
+        if self.window.is_full:
+            self._has_room_since = now
+        if not self.is_group_member:
+            return {}
+        # The client's own questions raise in its thread's next rebalance, which can begin between two of them.
+        client: Any = self.consumer
+        assignment = client._thread._consumer._subscription.subscription.assignment  # noqa: SLF001 -- as above
+        fetched = {tp.partition: assignment.state_value(tp).timestamp for tp in assignment.tps} if assignment else {}
+        since = {partition: max((at or 0) / 1000, self._has_room_since) for partition, at in fetched.items()}
+        return {partition: max(0.0, now - at) for partition, at in since.items()}
+
     @property
     def current_assignment(self) -> int | None:
         """The number of the present assignment; None from the moment that its window drains until the next one."""
@@ -298,6 +317,7 @@ class StageApp(faust.App):
 
     async def _on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._assignments += 1
+        self._has_room_since = time.time()
         await super()._on_partitions_assigned(assigned, generation_id)
 
     async def _consumer_wait_empty(self, consumer: Any, logger: Any) -> None:  # noqa: ARG002 -- Faust's signature

@@ -122,10 +122,16 @@ class StoredDeadLetter:
     letter: DeadLetter
 
 
-async def newest_dead_letters(address: KafkaAddress, *, prefix: str = "", limit: int) -> list[StoredDeadLetter]:
-    """The newest `limit` dead letters, the newest first. Raises aiokafka's errors, and `TimeoutError` after 30 s."""
-    found = await _read(address, prefix, lambda _, first, end: (max(first, end - limit), end))
-    return sorted(found, key=lambda one: one.letter.at, reverse=True)[:limit]
+async def newest_dead_letters(
+    address: KafkaAddress, *, prefix: str = "", limit: int, wanted: Callable[[DeadLetter], bool] | None = None
+) -> list[StoredDeadLetter]:
+    """The newest `limit` dead letters that are `wanted`, the newest first.
+
+    With `wanted` the whole topic is read. Raises aiokafka's errors, and `TimeoutError` after 30 s.
+    """
+    found = await _read(address, prefix, lambda _, first, end: (first if wanted else max(first, end - limit), end))
+    kept = [one for one in found if wanted is None or wanted(one.letter)]
+    return sorted(kept, key=lambda one: one.letter.at, reverse=True)[:limit]
 
 
 async def read_dead_letter(

@@ -260,7 +260,7 @@ class Window:
         self.fail = fail
         async for delivery in deliveries:
             record = delivery.record
-            while delivery.epoch == self.epoch and self._pending >= self.max_pending and not self._overflows(record):
+            while delivery.epoch == self.epoch and self.is_full and not self._overflows(record):
                 self._stop_lingering()
                 self._has_capacity.clear()
                 await self._has_capacity.wait()
@@ -326,6 +326,10 @@ class Window:
         return {place: to for place, one in self._partitions.items() if (to := one.finished_to) is not None}
 
     @property
+    def is_full(self) -> bool:
+        return self._pending >= self.max_pending
+
+    @property
     def progress(self) -> WindowProgress:
         now = self._clock()
         oldest = [since for progress in self._partitions.values() if (since := progress.oldest) is not None]
@@ -368,7 +372,7 @@ class Window:
 
     async def _linger(self, record: KafkaRecord, is_enough: Callable[[], bool], seconds: float) -> None:
         queue = self._queues.get(self._key_of(record))
-        is_busy = self._horizon is not None or self._pending >= self.max_pending
+        is_busy = self._horizon is not None or self.is_full
         places = max(1, self.max_in_flight // LINGERING_PART)
         if queue is None or is_busy or seconds <= 0 or is_enough() or len(self._lingering) >= places:
             return

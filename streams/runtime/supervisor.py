@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -75,6 +75,7 @@ class _Supervisor:
     ready: MutableMapping[str, bool]
     stall_timeout: float
     start_error: StartRefused | None = None
+    shown_partitions: set[int] = field(default_factory=set)
 
     async def run(self) -> None:
         delay_after, crashes = growing_delay(FIRST_RESTART_SECONDS, MAX_RESTART_SECONDS), 0
@@ -119,6 +120,7 @@ class _Supervisor:
                 log.exception("stage_failed", stage=app.stage, error=repr(error))
         finally:
             self._set_ready(app, ready=False)
+            self._show_unfetched(app.stage, {})
 
     def _refuse(self, app: StageApp, error: BaseException) -> bool:
         """Whether an error is one that no restart mends."""
@@ -138,10 +140,18 @@ class _Supervisor:
                 metrics.WINDOW_PENDING.labels(stage=stage).set(one.pending - one.handed_on)
                 metrics.WINDOW_OLDEST.labels(stage=stage).set(one.oldest_age)
                 metrics.WINDOW_STALLED.labels(stage=stage).set(one.stalled_for)
+            self._show_unfetched(app.stage, app.unfetched_seconds())
             progress = max(windows, key=lambda one: one.stalled_for)
             if progress.stalled_for > self.stall_timeout:
                 await app.crash(NoProgress(f"{progress.pending} records, none done for {progress.stalled_for:.0f} s"))
             await asyncio.sleep(CHECK_SECONDS if is_ready else START_CHECK_SECONDS)
+
+    def _show_unfetched(self, stage: str, unfetched: Mapping[int, float]) -> None:
+        for partition in self.shown_partitions - unfetched.keys():
+            metrics.UNFETCHED.remove(stage, str(partition))
+        self.shown_partitions = set(unfetched)
+        for partition, seconds in unfetched.items():
+            metrics.UNFETCHED.labels(stage=stage, partition=partition).set(seconds)
 
     def _set_ready(self, app: StageApp, *, ready: bool) -> None:
         for stage in app.chain:

@@ -68,12 +68,37 @@ def test_a_turn_that_was_rejected_is_listed_and_tried_again(shell: CommandLine) 
     assert (settled.code, "nothing to try again" in settled.stderr) == (1, True)
 
 
+def test_all_turns_of_a_reason_are_tried_again_or_given_up(shell: CommandLine) -> None:
+    whose = ("--user", "add-fred")
+    shell.json("policy", "set", "--active-facts", "1", *whose)
+    turns = [turn_json(f"fred-{name}", f"I own a {name}. I live in Bern.", user="add-fred") for name in ("dog", "cat")]
+    assert shell.run("publish", "-", "--wait", stdin="\n".join(turns)).code == 1
+    (reason,) = {one["reason"] for one in shell.json("failed", *whose)}
+    assert len(shell.json("failed", *whose, "--reason", reason)) == 2
+    assert shell.json("failed", *whose, "--reason", "another") == []
+    assert shell.json("failed", *whose, "--since", "2100-01-01") == []
+    again = shell.run("retry", "--reason", reason, *whose, "--wait")
+    assert (again.code, again.stdout) == (1, "2 turns published again\nends by status: rejected: 2\n"), again
+    dropped = shell.run("drop", "fred-dog", "--why", "a test of ours", "--actor", "kim", *whose)
+    assert (dropped.code, dropped.stdout) == (0, "1 turn given up\n"), dropped
+    assert [one["turn_id"] for one in shell.json("failed", *whose)] == ["fred-cat"]
+    shell.json("policy", "set", "--active-facts", "5", *whose)
+    ends = shell.json("retry", "--reason", reason, *whose, "--wait")
+    assert [(end["turn_id"], end["status"], end["attempt"]) for end in ends] == [("fred-cat", "stored", 3)]
+    assert shell.run("drop", "fred-dog", "--why", "again", "--actor", "kim", *whose).code == 1
+    assert shell.run("retry", "--unended", *whose).stdout == "no turns published again\n"
+    assert [shell.run(*command).code for command in (("retry",), ("retry", "fred-dog", "--unended"))] == [2, 2]
+
+
 def test_a_dead_letter_is_listed_and_its_bytes_are_shown(shell: CommandLine) -> None:
     broken = '{"turn_id": "add-broken", "messa'
     published = shell.run("publish", "-", "--raw", "--wait", stdin=broken)
     assert (published.code, "ends by status: failed: 1" in published.stdout) == (1, True)
     (newest,) = shell.json("dead-letters", "-n", "1")
     assert shell.run("dead-letters", "--show", newest["position"]).stdout == f"{broken}\n"
+    filters = ("--stage", newest["letter"]["stage"], "--reason", newest["letter"]["reason"])
+    assert newest["position"] in [one["position"] for one in shell.json("dead-letters", *filters)]
+    assert shell.json("dead-letters", *filters, "--user", "nobody") == []
     gone = shell.run("dead-letters", "--show", "dead_letters/0/100000")
     assert (gone.code, "no dead letter is at" in gone.stderr) == (1, True)
     assert shell.run("dead-letters", "--show", "somewhere").code == 2

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tests.chaos.brokers import Brokers
 from tests.chaos.machines import Server, Worker, mnemolog
 from tests.support.builders.model_replies import decision_json, decisions_reply, fact_json, facts_reply
 from tests.support.servers.canned_replies import ChatRequest
@@ -56,11 +57,11 @@ MODEL_SECONDS: Final = 0.05
 class Cluster:
     """Starts and stops everything; `bootstrap` and `database` are addresses that stay the same."""
 
-    def __init__(self, folder: Path) -> None:
-        self.kafka = Server("kafka", folder / "k")
+    def __init__(self, folder: Path, kafka: Server | Brokers) -> None:
+        self.kafka = kafka
         self.postgres = Server("postgres", folder / "p")
         self.model = OpenAiServer(home_reply, latency=MODEL_SECONDS, embedding_latency=MODEL_SECONDS)
-        self.environ = worker_environ()
+        self.environ = worker_environ() | {"MNEMOLOG_REPLICATION_FACTOR": str(kafka.copies)}
         self.bootstrap = self.database = ""
         self.workers = [Worker(f"worker{number}", self.environ, folder) for number in range(WORKERS)]
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import psycopg
 
+from tests.chaos.brokers import Brokers
 from tests.chaos.cluster import MODEL_SECONDS, MODEL_TIMEOUT_SECONDS, SESSION_SECONDS, Cluster
 from tests.chaos.machines import Server, Worker
 
@@ -31,6 +32,13 @@ FAULTS: Final = {
     "brownout: 30 % of model calls fail, and a worker SIGKILL": 2,
 }
 """How often each comes among as many as there are in all."""
+FAULTS_OF_THREE_BROKERS: Final = {
+    "Kafka leader SIGKILL, its newest records cut off, and restart": 4,
+    "worker SIGKILL while Kafka has lost a leader": 2,
+    "worker SIGSTOP beyond its session, then SIGCONT": 1,
+    "worker SIGTERM": 1,
+    "Postgres immediate shutdown and restart": 1,
+}
 BROWNOUTS: Final[tuple[dict[str, Any], ...]] = (
     {"mode": "status", "status": 500},
     {"mode": "status", "status": 429, "retry_after": "1"},
@@ -59,7 +67,8 @@ class Faults:
     def draw(self) -> str:
         """Every fault comes as often as it should before any of them comes more often."""
         if not self._coming:
-            self._coming = [kind for kind, times in FAULTS.items() for _ in range(times)]
+            faults = FAULTS if self._cluster.kafka.copies == 1 else FAULTS_OF_THREE_BROKERS
+            self._coming = [kind for kind, times in faults.items() for _ in range(times)]
             self._chance.shuffle(self._coming)
         return self._coming.pop()
 
@@ -98,7 +107,7 @@ class Faults:
             case [server, *_]:
                 await self._restart(self._server(server))
 
-    def _server(self, name: str) -> Server:
+    def _server(self, name: str) -> Server | Brokers:
         return {"Kafka": self._cluster.kafka, "Postgres": self._cluster.postgres}[name]
 
     def _freeze(self, worker: Worker) -> None:
@@ -120,7 +129,7 @@ class Faults:
 
         self._lasting.append(asyncio.create_task(wait()))
 
-    async def _restart(self, server: Server, victim: Worker | None = None) -> None:
+    async def _restart(self, server: Server | Brokers, victim: Worker | None = None) -> None:
         await server.kill()
         if victim is not None:
             await victim.kill_and_start()

@@ -19,6 +19,8 @@ COMMAND_SECONDS: Final = 300
 class Server:
     """Kafka or Postgres, which can be killed and started again over its folder and at its address."""
 
+    copies = 1
+
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
         self.folder = folder

@@ -17,10 +17,12 @@ import psycopg
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped] # ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped] # as above
 
+from tests.chaos.brokers import Brokers
 from tests.chaos.checker import Verdict, find_records
 from tests.chaos.cluster import PARTITIONS, PREFIX, TURNS, Cluster
 from tests.chaos.conversations import Published, UserStory
 from tests.chaos.faults import Faults
+from tests.chaos.machines import Server
 from tests.chaos.power_cuts import ALL, KAFKA_ALONE, PowerCuts
 from tests.support.paths import ROOT
 from tests.support.polling import until_grown
@@ -52,10 +54,11 @@ class Tally:
 class ChaosRun:
     """The stories that are told to a cluster while faults happen to it."""
 
-    def __init__(self, seed: int, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, seed: int, folder: Path, say: Callable[[str], None], *, brokers: int = 1) -> None:
         self.chance = random.Random(seed)
+        kafka = Server("kafka", folder / "k") if brokers == 1 else Brokers(folder / "k", self.chance)
         self.stories = [UserStory(number, seed) for number in range(USERS)]
-        self.cluster = Cluster(folder)
+        self.cluster = Cluster(folder, kafka)
         self._faults = Faults(self.cluster, self.chance, say)
         self._power_cuts = PowerCuts(self.cluster, self.chance, self._publish_more)
         self._tally = Tally(seed, self._faults.done)
@@ -80,7 +83,7 @@ class ChaosRun:
             await asyncio.sleep(self.chance.uniform(0, 1.5))
             await self._faults.happen(self._faults.draw())
         await publishing
-        if number % POWER_CUT_EVERY == POWER_CUT_EVERY - 1:
+        if self.cluster.kafka.copies == 1 and number % POWER_CUT_EVERY == POWER_CUT_EVERY - 1:
             await self._faults.end()
             await self.wait_until_ended()
             kind = (ALL, KAFKA_ALONE)[number // POWER_CUT_EVERY % 2]

@@ -37,6 +37,20 @@ COMMENT ON COLUMN turn_journal.words IS
 'The words that people said, by which a search finds the turn; NULL for a refused record.';
 COMMENT ON COLUMN turn_journal.speakers IS 'Who said something, as far as names are given; NULL where none is.';
 
+-- Turns that operators have given up.
+
+CREATE TABLE dropped_turns (
+    owner text NOT NULL,
+    source_id text NOT NULL,
+    attempt integer NOT NULL,
+    actor text NOT NULL,
+    why text NOT NULL,
+    dropped_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (owner, source_id, attempt)
+);
+COMMENT ON TABLE dropped_turns IS
+'Failed and rejected turns that nobody is to try again, with who said so and why. Their ends in the log stay.';
+
 -- Replies of models.
 
 CREATE TABLE model_replies (

@@ -1,14 +1,25 @@
 """The books of the tables, on a real Postgres."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from mnemolog.projections.queries.audit import Audit, audit, failed_turns, received_turn, table_counts
+from mnemolog.projections.queries.audit import (
+    Audit,
+    FailedTurn,
+    audit,
+    drop_turns,
+    failed_turns,
+    received_turn,
+    table_counts,
+    unended_turns,
+)
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.schemas.command import DeleteAll, SetPolicy
 from mnemolog.schemas.policy import LimitHit, Policy
 from tests.support.builders.commits import (
+    ALICE,
     BOB,
     START_TIME,
     added,
@@ -152,6 +163,41 @@ async def test_turns_that_failed_or_were_rejected_are_listed_until_another_attem
     assert len(await failed_turns(db.conn, TENANT, limit=1)) == 1
     await db.apply(commit("2", added("B."), attempt=2))
     assert {one.turn_id for one in await failed_turns(db.conn, TENANT, limit=10)} == {"3", "4"}
+
+
+async def test_failed_turns_are_listed_by_reason_and_time_until_they_are_dropped(db: ProjectedDatabase) -> None:
+    await db.journal_turns("1", "2", "3")
+    await db.apply(
+        commit("1", outcome="failed", reason="no_reply", at=day(1)),
+        commit("2", outcome="failed", reason="no_reply", at=day(3)),
+        commit("3", outcome="failed", reason="invalid_reply", at=day(3)),
+        commit("2", outcome="failed", reason="no_reply", scope=BOB, at=day(3)),
+    )
+
+    async def listed(scope: ScopeFilter = TENANT, **chosen: Any) -> list[FailedTurn]:
+        return sorted(await failed_turns(db.conn, scope, limit=10, **chosen), key=lambda one: one.turn_id)
+
+    assert [one.turn_id for one in await listed(reason="no_reply")] == ["1", "2", "2"]
+    assert [one.turn_id for one in await listed(since=day(2))] == ["2", "2", "3"]
+    (late,) = await listed(ScopeFilter.of_scope(ALICE), reason="no_reply", since=day(2))
+    await drop_turns(db.conn, [late], actor="kim", why="a test of ours")
+    await drop_turns(db.conn, [late], actor="lee", why="once more")
+    assert [(one.turn_id, one.user_id) for one in await listed()] == [("1", "alice"), ("2", "bob"), ("3", "alice")]
+    assert (await table_counts(db.conn)).failed_turns == 3
+    rows = await (await db.conn.execute("SELECT owner, source_id, actor, why FROM dropped_turns")).fetchall()
+    assert rows == [("default/alice", "2", "kim", "a test of ours")]
+    await db.apply(commit("2", outcome="failed", reason="no_reply", attempt=2))
+    assert ("2", 2) in [(one.turn_id, one.attempt) for one in await listed()]
+
+
+async def test_turns_that_never_ended_are_found_the_oldest_first(db: ProjectedDatabase) -> None:
+    await db.journal_turns("1", "2", "3")
+    await db.apply(commit("2", outcome="failed", reason="no_reply"))
+    later = NOW + timedelta(days=9000)
+    assert [turn.turn_id for turn in await unended_turns(db.conn, "default", before=later, limit=10)] == ["1", "3"]
+    assert [turn.turn_id for turn in await unended_turns(db.conn, "default", "alice", before=later, limit=1)] == ["1"]
+    for tenant, user, before in (("default", "bob", later), ("other", None, later), ("default", None, day(-9000))):
+        assert await unended_turns(db.conn, tenant, user, before=before, limit=10) == []
 
 
 async def test_a_turn_is_given_back_as_it_was_received(db: ProjectedDatabase) -> None:

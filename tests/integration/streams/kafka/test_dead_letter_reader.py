@@ -57,6 +57,10 @@ async def test_the_newest_are_read_whatever_partition_they_are_in_and_each_by_it
     assert [one.letter.source_id for one in found] == [f"turn-{number}" for number in (8, 7, 6, 5, 4)]
     assert [one.position for one in found] == positions[:3:-1]
     assert [one.letter.value for one in found[:2]] == [None, b"\xff{"]
+    old = await newest_dead_letters(
+        KafkaAddress(bootstrap), prefix=prefix, limit=2, wanted=lambda one: one.at < letter(3).at
+    )
+    assert [one.letter.source_id for one in old] == ["turn-2", "turn-1"]
     partition, offset = map(int, positions[8].split("/")[1:])
     one = await read_dead_letter(KafkaAddress(bootstrap), partition, offset, prefix=prefix)
     assert one is not None

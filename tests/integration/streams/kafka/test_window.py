@@ -5,10 +5,12 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped] # aiokafka ships no types
 
+from mnemolog.streams import metrics
 from mnemolog.streams.kafka.admin import ensure_topics
 from mnemolog.streams.kafka.app import StageApp, build_app
 from mnemolog.streams.kafka.readers import KafkaRereader
@@ -34,6 +36,8 @@ pytestmark = pytest.mark.kafka
 Process = Callable[[KafkaRecord, Sender], Awaitable[None]]
 RECORDS = 300
 KEYS = 30
+QUIET_SECONDS = 2.5
+"""An idle partition is fetched every 1.5 s."""
 
 
 @pytest.fixture(autouse=True)
@@ -177,6 +181,38 @@ async def test_a_stuck_stage_is_started_anew(harness: CopyStageHarness) -> None:
     async with running_apps(harness.builder(stuck_once), stall_timeout=2):
         await harness.all_committed(1)
     assert tries >= 2  # a slow machine may need another start
+
+
+async def test_a_partition_that_its_worker_does_not_fetch_is_shown(harness: CopyStageHarness) -> None:
+    apps, build, place = list[StageApp](), harness.builder(), TopicPartition(harness.source, 1)
+
+    def built() -> StageApp:
+        apps.append(build())
+        return apps[-1]
+
+    def shown() -> dict[int, float]:
+        samples = next(iter(metrics.UNFETCHED.collect())).samples
+        return {int(one.labels["partition"]): one.value for one in samples if one.labels["stage"] == "copy"}
+
+    def is_alone() -> bool:
+        values = shown()
+        return (
+            values.pop(1, 0) > QUIET_SECONDS and len(values) == PARTITIONS - 1 and max(values.values()) < QUIET_SECONDS
+        )
+
+    def is_quiet() -> bool:
+        return len(shown()) == PARTITIONS and max(shown().values()) < QUIET_SECONDS
+
+    async with running_apps(built):
+        await eventually(is_quiet)
+        consumer: Any = apps[0].consumer
+        consumer._thread._consumer.pause(place)
+        await eventually(is_alone)
+        consumer._thread._consumer.resume(place)
+        await eventually(is_quiet)
+        await harness.fill(KEYS)
+        await harness.all_committed(KEYS)
+    assert not shown()
 
 
 async def test_a_group_that_stands_beyond_the_end_of_a_cut_topic_reads_what_is_written_now(

@@ -132,6 +132,10 @@ OTHERS: Final[dict[str, tuple[Series, Firing]]] = {
         {'mnemolog_window_stalled_seconds{stage="embed"}': "0x20 121x10"},
         Firing(labels={"stage": "embed"}),
     ),
+    "MnemologPartitionUnfetched": (
+        {'mnemolog_unfetched_seconds{stage="embed",partition="3",instance="e:1"}': "0x20 121x10"},
+        Firing(severity="critical", labels={"stage": "embed", "partition": "3", "instance": "e:1"}),
+    ),
     "MnemologStageCrashes": (
         {'mnemolog_stage_crashes_total{stage="embed"}': "_x25 3x5"},
         Firing(severity="critical", labels={"stage": "embed"}),

@@ -28,12 +28,13 @@ def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class SupervisorHarness:
-    """Stages of a test, what each of them has processed and how often it was built."""
+    """Stages of a test, what each of them has processed and how often it was built, and which wait."""
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.bootstrap = bootstrap
         self.prefix = prefix
         self.processed: dict[str, list[bytes | None]] = {}
+        self.waiting: set[str] = set()
         self.build_counts: dict[str, int] = {}
         self.stop = asyncio.Event()
         self.ready: dict[str, bool] = {}
@@ -41,6 +42,7 @@ class SupervisorHarness:
     def stage(self, name: str, *, fails: int = 0, waits_for: asyncio.Event | None = None) -> Callable[[], StageApp]:
         async def process(record: KafkaRecord) -> None:
             if waits_for is not None:
+                self.waiting.add(name)
                 await waits_for.wait()
             if self.build_counts[name] <= fails:
                 raise RuntimeError("a bug")
@@ -107,11 +109,11 @@ async def test_what_others_wait_for_while_they_drain_runs_until_they_have_stoppe
     task = crew.run(crew.stage("decides", waits_for=done), last=[crew.stage("writes")])
     await eventually(lambda: crew.ready == {"decides": True, "writes": True})
     await publish(bootstrap, topic_name(CONVERSATION_TURNS, prefix), [(b"k", b"1")])
-    await eventually(lambda: crew.processed["writes"] == [b"1"])
+    await eventually(lambda: crew.waiting == {"decides"} and crew.processed["writes"] == [b"1"])
     crew.stop.set()
     await publish(bootstrap, topic_name(CONVERSATION_TURNS, prefix), [(b"k", b"2")])
     await eventually(lambda: crew.processed["writes"] == [b"1", b"2"])
-    await eventually(lambda: crew.ready["writes"])  # it may be joining its group anew at this moment
+    assert crew.ready["writes"]
     done.set()
     await crew.end(task)
     assert crew.processed["decides"] == [b"1"]

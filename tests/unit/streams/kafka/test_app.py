@@ -1,7 +1,9 @@
 """An App that is never started: what it sets of Faust, and that no assignment has an effect on the next one."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -166,6 +168,31 @@ async def test_a_partition_of_which_nothing_is_committed_is_read_from_its_first_
     assert sought == [{PLACE: 2, OTHER: 7}]
     assert not stage.app.delivers(message(1))
     assert stage.app.delivers(message(2))
+
+
+async def test_only_a_member_whose_window_has_room_leaves_a_partition_unfetched(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(at: float) -> dict[int, float]:
+        monkeypatch.setattr(time, "time", lambda: at)
+        return stage.app.unfetched_seconds()
+
+    fetched = {PLACE: 1_000_000, OTHER: None}  # in ms
+    states = SimpleNamespace(tps=set(fetched), state_value=lambda tp: SimpleNamespace(timestamp=fetched[tp]))
+    subscription = SimpleNamespace(subscription=SimpleNamespace(assignment=states))
+    stage.consumer._thread._consumer = SimpleNamespace(_subscription=subscription)
+    stage.app.consumer_generation_id = 1
+    stage.app._has_room_since = 990.0
+    assert look(1060.0) == {0: 60.0, 1: 70.0}
+    stage.app.window.max_pending = 0
+    assert look(1060.0) == {0: 0.0, 1: 0.0}
+    stage.app.window.max_pending = 1
+    assert look(1070.0) == {0: 10.0, 1: 10.0}
+    fetched[OTHER] = 1_071_000  # the client's clock is ahead
+    assert look(1070.0) == {0: 10.0, 1: 0.0}
+    stage.app.rebalancing = True
+    assert look(1080.0) == {}
+    stage.consumer._thread._consumer = None
 
 
 async def test_only_what_the_app_reads_is_fetched_and_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
