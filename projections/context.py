@@ -37,7 +37,7 @@ SECTION_OF_CATEGORY: Final[Mapping[str, Section]] = {
     "task_context": "task",
     "soft_preference": "preferences",
 }
-"""What is in a context whatever the question is; all else only where the search finds it."""
+"""What is in a context whatever the question is, in the first section of its categories; all else only as a hit."""
 EVENT_KINDS: Final[tuple[ImportanceCategory, ...]] = ("specific_event", "routine_activity", "conversational")
 """With a time of its own, health of these kinds has happened and is no constraint: a visit to the dentist is none."""
 OLD_AFTER: Final = timedelta(days=365)
@@ -58,13 +58,13 @@ MIN_CONFIDENCE: Final = 0.5
 
 def doubts_of(fact: Fact, at: datetime, min_confidence: float) -> tuple[Doubt, ...]:
     """Why a fact gets room last; empty for one that is certain."""
-    lifetime = OLD_TASK_AFTER if fact.category == "task_context" else OLD_AFTER
+    lifetime = OLD_TASK_AFTER if "task_context" in fact.categories else OLD_AFTER
     doubts: dict[Doubt, bool] = {
         "pending": fact.status == "pending_confirmation",
         "disputed": fact.disputed,
         "unresolved": fact.unresolved or fact.stale,
         "low_confidence": fact.confidence < min_confidence,
-        "old": fact.category not in LASTING_CATEGORIES and at - last_mention(fact) > lifetime,
+        "old": LASTING_CATEGORIES.isdisjoint(fact.categories) and at - last_mention(fact) > lifetime,
     }
     return tuple(doubt for doubt, holds in doubts.items() if holds)
 
@@ -384,16 +384,17 @@ def context_facts(
     lasting = {fact.fact_id: fact for fact in profile_facts}
     places: dict[UUID, tuple[Section, Fact]] = {}
 
-    def section_of(fact: Fact) -> Section:
-        section = SECTION_OF_CATEGORY.get(fact.category, "relevant")
+    def section_of(fact: Fact, passing: str = "") -> Section:
+        if fact.action_hint == "retract":
+            return "relevant"
+        passes = {passing} if fact.fact_id in lasting else {passing, "health"}
+        sections = {SECTION_OF_CATEGORY.get(one) for one in fact.categories if one not in passes}
         is_no_rule = fact.disputed or fact.status == "pending_confirmation"
+        section: Section = next((one for one in SECTIONS if one in sections), "relevant")
         return "relevant" if section == "constraints" and is_no_rule else section
 
     for fact in hits:
-        section = section_of(fact)
-        passes = section == "preferences" or (fact.category == "health" and fact.fact_id not in lasting)
-        passes = passes or fact.action_hint == "retract"
-        places.setdefault(fact.fact_id, ("relevant" if passes else section, fact))
+        places.setdefault(fact.fact_id, (section_of(fact, passing="soft_preference"), fact))
     for fact in sorted(
         lasting.values(),
         key=lambda one: (-one.importance, -one.confidence, -last_mention(one).timestamp(), str(one.fact_id)),

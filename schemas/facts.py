@@ -99,7 +99,7 @@ MoreCategories = Annotated[tuple[Slot, ...], Field(max_length=MAX_MORE_CATEGORIE
 def ranked_categories(given: Iterable[str]) -> dict[str, Any]:
     """The fields `category` and `more_categories` of a fact of these categories, the strictest rules first.
 
-    The profile and contexts show a fact by its first one. Those without rules of their own stay in their order.
+    The profile shows a fact by its first one, a context by all. Those without rules of their own stay in their order.
     """
     distinct = [one for one in dict.fromkeys(given) if one != "other"] or ["other"]
     category, *more = sorted(distinct, key=lambda one: (*_STRICTEST, one).index(one))
@@ -210,7 +210,7 @@ class Candidate(Record):
 
 
 class PromotedFrom(Record):
-    """The fact of another scope that a statement was promoted from: what `source_id` said at `said_at`."""
+    """The fact of another scope that a statement was promoted from: what `source_id` said, last said at `said_at`."""
 
     fact_id: UUID
     source_id: Identifier
@@ -221,6 +221,7 @@ class Original(Record):
     """What a promoted statement keeps of the fact that it was: it counts as much as that did in its own scope."""
 
     promoted_from: PromotedFrom
+    true_from: Timestamp
     confidence: Fraction
     speaker: Text | None = None
     authority: Authority = "extracted"

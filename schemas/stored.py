@@ -61,7 +61,7 @@ class StoredFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotableFact:
-    """A fact that may be promoted, with its vector, and by which source and when it was said."""
+    """A fact that may be promoted, with its vector, which source said it, and when it was last said."""
 
     stored: StoredFact
     vector: Vector

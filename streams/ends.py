@@ -349,7 +349,7 @@ class _CommitEnds:
             if (value := self._values.get(fact_id)) is not None and value.valid_until is None
         ]
         moved = tuple(self._ends_at(since, self._values[event.fact.fact_id], older))
-        return event.model_copy(update={"moved_ends": moved}) if moved else event
+        return event.model_copy(update={"moved_ends": (*event.moved_ends, *moved)}) if moved else event
 
     def _moved_end(self, value: Candidate, event: MemoryEvent, siblings: Sequence[Candidate]) -> MovedEnd:
         """The fact ends at the first end that is left, if there is one; `siblings` are all facts that are freed.

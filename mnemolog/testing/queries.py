@@ -211,7 +211,7 @@ class Answers:
             one.shown(at)
             for scope in scopes
             for one in self._surest(scope)
-            if one.category in context.SECTION_OF_CATEGORY
+            if not context.SECTION_OF_CATEGORY.keys().isdisjoint(one.categories)
             and one.action_hint != "retract"
             and one.holds(at)
             and not (one.category == "health" and one.event_time and one.importance_category in context.EVENT_KINDS)

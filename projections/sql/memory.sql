@@ -373,14 +373,13 @@ BEGIN
                 f.*,
                 once.number,
                 CASE
-                    WHEN f.category = 'hard_preference' OR (f.category = 'health' AND once.is_lasting)
-                        THEN CASE
-                            WHEN f.action_hint = 'retract' OR f.disputed OR f.status = 'pending_confirmation' THEN 'relevant'
-                            ELSE 'constraints'
-                        END
                     WHEN f.action_hint = 'retract' THEN 'relevant'
-                    WHEN f.category = 'task_context' THEN 'task'
-                    WHEN f.category = 'soft_preference' AND NOT once.is_hit THEN 'preferences'
+                    WHEN
+                        'hard_preference' = ANY(f.category || f.more_categories)
+                        OR ('health' = ANY(f.category || f.more_categories) AND once.is_lasting)
+                        THEN CASE WHEN f.disputed OR f.status = 'pending_confirmation' THEN 'relevant' ELSE 'constraints' END
+                    WHEN 'task_context' = ANY(f.category || f.more_categories) THEN 'task'
+                    WHEN 'soft_preference' = ANY(f.category || f.more_categories) AND NOT once.is_hit THEN 'preferences'
                     ELSE 'relevant'
                 END AS section,
                 greatest(
@@ -402,9 +401,12 @@ BEGIN
                         CASE WHEN known.confidence < context.min_confidence THEN 'low_confidence' END,
                         CASE
                             WHEN
-                                known.category NOT IN ('identity', 'hard_preference', 'health', 'relationship')
-                                AND now() - known.mentioned_at
-                                > CASE known.category WHEN 'task_context' THEN interval '30 days' ELSE interval '365 days' END
+                                NOT known.category || known.more_categories
+                                && ARRAY['identity', 'hard_preference', 'health', 'relationship']
+                                AND now() - known.mentioned_at > CASE
+                                    WHEN 'task_context' = ANY(known.category || known.more_categories) THEN interval '30 days'
+                                    ELSE interval '365 days'
+                                END
                                 THEN 'old'
                         END
                     ],

@@ -39,14 +39,12 @@ WHERE f.fact_id = any(%(fact_ids)s);
 -- and neither is what happened to one's health at a time.
 SELECT {fact}
 FROM profiles AS p
-CROSS JOIN unnest(
-    ARRAY['hard_preferences', 'sensitive_topics', 'current_tasks', 'soft_preferences']
-) AS lasting (section)
-CROSS JOIN LATERAL jsonb_array_elements(p.sections -> lasting.section) AS entry
+CROSS JOIN LATERAL jsonb_each(p.sections) AS section
+CROSS JOIN LATERAL jsonb_array_elements(section.value) AS entry
 INNER JOIN facts AS f ON f.fact_id = (entry ->> 'fact_id')::uuid
 WHERE {{in_scope p}}
     AND f.status = 'active'
-    AND f.category = any(%(categories)s)
+    AND f.category || f.more_categories && %(categories)s::text []
     AND f.action_hint <> 'retract'
     AND NOT (
         f.category = 'health'

@@ -66,7 +66,7 @@ CROSS JOIN LATERAL (SELECT * FROM facts AS one WHERE one.fact_id = last.fact_id 
 -- Facts that may be promoted into another scope of their owner, those that can be first, the oldest before others: with
 -- their vectors. With each row comes how many of all can be promoted, and how many were and no undo took that back.
 SELECT
-    {{stored_fact f}}, f.source_id, f.said_at, f.embedding_model, f.embedding,
+    {{stored_fact f}}, f.source_id, greatest(f.said_at, f.last_confirmed_at) AS said_at, f.embedding_model, f.embedding,
     count(*) FILTER (WHERE f.is_free) OVER () AS free,
     count(*) FILTER (WHERE f.status = 'active' AND f.is_known) OVER () AS known,
     count(*) OVER () AS total

@@ -18,8 +18,7 @@ from mnemolog.schemas.stored import CandidateQuery
 from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams.ends import heirs, last_held, same_value
 from mnemolog.streams.merges import known_candidate
-from mnemolog.streams.resolution.guards import StatementContext, is_plan, predates, statement_confidence
-from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.resolution.guards import StatementContext, TurnRules, is_plan, predates, statement_confidence
 from mnemolog.streams.text.differences import (
     relate_subjects,
     same_negations,

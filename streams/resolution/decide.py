@@ -53,13 +53,13 @@ from mnemolog.streams.resolution.events import (
 from mnemolog.streams.resolution.guards import (
     Cleared,
     StatementContext,
+    TurnRules,
     clear,
     goes_on,
     is_planned,
     next_version_start,
     predates,
 )
-from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.resolution.verdicts import overwrite_events, statement_events, target_end
 from mnemolog.streams.text.differences import relate_subjects
 
@@ -92,13 +92,12 @@ def decide(
             vector=matched.vector,
             candidates=tuple(map(state.current_fact, matched.candidates)),
             promoted_from=None if original is None else original.promoted_from,
+            began=None if original is None else original.true_from,
         )
         of_place = [one for one in judgements if one.question.place == place]
         ending, doubts = guarded_ends(builder, of_place)
         answer = next((one.answer for one in of_place if one.question.known is None), None)
-        events = events_of_denied(builder, ending) or with_later_ends(
-            builder, statement_events(builder, classification, answer), ending, doubts
-        )
+        events = with_later_ends(builder, statement_events(builder, classification, answer), ending, doubts)
         last = events[-1]
         if (
             isinstance(last, FactAdded)
@@ -164,13 +163,6 @@ def split_later_ends(turn: MatchedFacts, rules: TurnRules) -> tuple[MatchedFacts
     return turn.model_copy(update={"facts": tuple(facts)}), tuple(ends)
 
 
-def is_said_before(end: Question, known: Candidate) -> bool:
-    """Whether an end was said before a known fact began: a statement that repeats the fact may have ended between."""
-    if end.known is None or end.known_as == "announced":
-        return False
-    return (end.known.said_at or end.known.true_from) <= known.true_from
-
-
 Ending = tuple[UUID, LlmDecision, StatementContext]
 """A known fact that ends the statement of a turn, the decision that says so, and the end as a statement."""
 
@@ -208,23 +200,21 @@ def guarded_ends(
     return ending, doubts
 
 
-def events_of_denied(builder: EventBuilder, ending: Sequence[Ending]) -> Sequence[MemoryEvent]:
-    """The events of a statement that a later end denies or calls off; none for other statements."""
-    for known_id, decided, statement in ending:
-        is_called_off = decided.reply.verdict != "EXPIRE" and is_planned(decided.targets[0], statement)
-        if decided.reply.verdict == "CONTRADICT" or is_called_off:
-            decision = builder.decision("model", decided.reply.reason, decided)
-            return builder.added_and_denied(decision, shown=(known_id,))
-    return ()
-
-
-def with_later_ends(
+def with_later_ends(  # noqa: PLR0911 - one return a case
     builder: EventBuilder,
     events: Sequence[MemoryEvent],
     ending: Sequence[Ending],
     doubts: Sequence[tuple[UUID, Decision]],
 ) -> Sequence[MemoryEvent]:
-    """The events of a statement, with the end that the later ends give to the fact that they add; or unresolved."""
+    """The events of a statement, with the end that the later ends give to the fact that they add; or unresolved.
+
+    A later end may also deny the statement, or call it off.
+    """
+    for known_id, decided, statement in ending:
+        is_called_off = decided.reply.verdict != "EXPIRE" and is_planned(decided.targets[0], statement)
+        if decided.reply.verdict == "CONTRADICT" or is_called_off:
+            decision = builder.decision("model", decided.reply.reason, decided)
+            return builder.added_and_denied(decision, shown=(known_id,))
     *before, last = events
     taken_back = {fact_id for event in events for fact_id in event.ended_ids}
     ends = [

@@ -45,6 +45,7 @@ from mnemolog.streams.resolution.guards import (
     GUARD_REASONS,
     Cleared,
     StatementContext,
+    TurnRules,
     clear,
     clear_held,
     clear_own,
@@ -56,7 +57,6 @@ from mnemolog.streams.resolution.guards import (
     next_version_start,
     statement_confidence,
 )
-from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.times import is_ahead
 from mnemolog.streams.text.tokens import words_of
 
@@ -126,7 +126,8 @@ class EventBuilder:
     """Makes the events about one statement, the first with `ordinal`; each decision names the `candidates`.
 
     A statement without a `vector` adds no fact of its own; one that is asked about again is the known fact `known_id`.
-    Of a promoted statement the context has the speaker, the authority and the metadata of its original.
+    Of a promoted statement the context has the speaker, the authority and the metadata of its original, which `began`
+    at a time and may have been said again since.
     """
 
     context: DecisionContext
@@ -137,6 +138,7 @@ class EventBuilder:
     vector: Vector | None
     candidates: tuple[Candidate, ...]
     promoted_from: PromotedFrom | None = None
+    began: datetime | None = None
     known_id: UUID | None = None
 
     @property
@@ -179,6 +181,12 @@ class EventBuilder:
         stated = (one for one in begun if one.status == "active" and one.action_hint != "retract")
         of_slot = (one for one in stated if one.valid_until is None and self.shares_slot(one))
         return tuple(one for one in of_slot if not self.has_value_of(one))
+
+    @property
+    def true_from(self) -> datetime:
+        """Since when its fact holds: a promoted one since it began, unless another value took its place meanwhile."""
+        since = self.statement_context.true_from
+        return since if self.began is None or self.rivals() else min(self.began, since)
 
     def event_fields(self, decision: Decision, *, offset: int = 0) -> dict[str, Any]:
         """The fields that all events have; `offset` counts the events about this statement before it."""
@@ -253,7 +261,7 @@ class EventBuilder:
 
     def earlier_beginning(self, known: Candidate) -> datetime | None:
         """Since when an active or ended fact is true by this repetition, if that is earlier than was known."""
-        true_from = self.statement_context.true_from
+        true_from = self.true_from
         is_earlier = true_from < known.true_from and not self.repeats_plan(known)
         return true_from if known.status != "pending_confirmation" and is_earlier else None
 
@@ -270,7 +278,7 @@ class EventBuilder:
             **{name: getattr(self.fact, name) for name in ExtractedFact.model_fields if name not in of_entities},
             fact_id=ids.fact_id(self.context.owner, self.context.source_id, self.ordinal + offset),
             confidence=self.statement_context.confidence,
-            true_from=self.statement_context.true_from,
+            true_from=self.true_from,
             speaker=self.context.speaker,
             authority=self.context.authority,
             said_at=self._own_time(self.statement_context.said_at),

@@ -1,6 +1,7 @@
 """Guards that block or defer a decision that would end a known fact, and the comparisons of times that they need.
 
-Whoever ends known facts needs a `Cleared` for them, and only the guards make one.
+Whoever ends known facts needs a `Cleared` for them, and only the guards make one. `TurnRules` decide a turn besides its
+facts.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,11 +20,10 @@ from mnemolog.schemas.facts import (
     MatchedFact,
 )
 from mnemolog.schemas.policy import EffectivePolicy
-from mnemolog.schemas.provenance import Guard, Verdict
+from mnemolog.schemas.provenance import Guard, Thresholds, Verdict
 from mnemolog.schemas.stored import PendingCase, StoredFact
-from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, guard_against, last_held
+from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, SlotRules, guard_against, last_held
 from mnemolog.streams.merges import fill_one_slot
-from mnemolog.streams.resolution.rules import TurnRules
 from mnemolog.streams.text.assertions import tells_past
 from mnemolog.streams.text.differences import compare_subjects
 
@@ -40,6 +40,23 @@ GUARD_REASONS: Final[Mapping[Guard, str]] = {
     "lost_slot": "the merged fact would lose the key or the value of a fact that it is made of: both are kept",
     "other_subject": "the known fact is about somebody or something else, or may be: both are kept",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRules(SlotRules):
+    """The rules of slots, and the thresholds of the embedding model; without `infer` a turn is raw."""
+
+    thresholds: Thresholds
+    infer: bool = True
+
+    @property
+    def uses_llm(self) -> bool:
+        """Whether near facts are decided on: not in a raw turn, and not where the policy only adds."""
+        return self.infer and not self.policy.add_only
+
+    def fills_slot(self, fact: ExtractedFact) -> bool:
+        """Whether a fact is the one value of its key; the statement of an end, or a fact with a term, is not."""
+        return fact.action_hint != "retract" and fact.valid_until is None and self.holds_one(fact)
 
 
 _KEY: Final = object()

@@ -52,7 +52,6 @@ from mnemolog.streams.resolution.classify import (
 from mnemolog.streams.resolution.decide import (
     conflicts_to_retry,
     decide,
-    is_said_before,
     split_later_ends,
     with_facts_beside,
 )
@@ -64,36 +63,11 @@ from mnemolog.streams.resolution.events import (
     NoDecision,
     statement_context,
 )
-from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.resolution.guards import TurnRules
 from mnemolog.streams.text.differences import USER_WORDS
 
 if TYPE_CHECKING:
     from mnemolog.projections.stores.facts import FactStore
-
-
-def number_turn(
-    envelope: MatchedFacts, questions: Sequence[Question], names: DoubtfulNames | None = None
-) -> NumberedConflicts | None:
-    """The questions numbered, and the names; None without any. Names for which the prompt has no room are left out."""
-    names = within_budget(names) if names else None
-    asked_names = names.names if names else ()
-    if not (questions or asked_names):
-        return None
-    possible_subjects = {fact_id for name in asked_names for twin in name.twins for fact_id in twin.subject_of}
-    asked: list[Question] = []
-    for question in questions:
-        candidates = (  # the model may find that a twin is whom a new fact is about
-            one.model_copy(update={"subject_relation": None})
-            if one.subject_relation == "twin" and one.fact_id in possible_subjects
-            else one
-            for one in question.candidates
-        )
-        asked.append(question if question.known else replace(question, candidates=tuple(candidates)))
-    just_said = {provisional_fact_id(envelope.owner, envelope.id_source, place) for place in range(len(envelope.facts))}
-    just_said |= {one.candidates[0].fact_id for one in questions if one.known is not None and one.place is not None}
-    said_at = max((matched.said_at(envelope.occurred_at) for matched in envelope.facts), default=envelope.occurred_at)
-    numbered = number_questions(asked, said_at=said_at, just_said=frozenset(just_said), user_names=envelope.user_names)
-    return replace(numbered, names=names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +83,30 @@ class LlmDecider:
         """Ask the questions, and which entities `names` mean, in one call; without any of these there is no call.
 
         Gives what the model makes of the questions, in their order, and what it cost, with the answers about names.
+        Names for which the prompt has no room are left out.
         """
-        started = perf_counter()
-        numbered = number_turn(envelope, questions, names)
-        if numbered is None:
+        started, names = perf_counter(), within_budget(names) if names else None
+        asked_names = names.names if names else ()
+        if not (questions or asked_names):
             return (), Step(stage="resolve", milliseconds=0)
-        decisions, step = await self._ask(envelope, numbered)
+        possible_subjects = {fact_id for name in asked_names for twin in name.twins for fact_id in twin.subject_of}
+        asked: list[Question] = []
+        for question in questions:
+            candidates = (  # the model may find that a twin is whom a new fact is about
+                one.model_copy(update={"subject_relation": None})
+                if one.subject_relation == "twin" and one.fact_id in possible_subjects
+                else one
+                for one in question.candidates
+            )
+            asked.append(question if question.known else replace(question, candidates=tuple(candidates)))
+        places, at = range(len(envelope.facts)), envelope.occurred_at
+        just_said = {provisional_fact_id(envelope.owner, envelope.id_source, place) for place in places}
+        just_said |= {one.candidates[0].fact_id for one in questions if one.known is not None and one.place is not None}
+        said_at = max((matched.said_at(at) for matched in envelope.facts), default=at)
+        numbered = number_questions(
+            asked, said_at=said_at, just_said=frozenset(just_said), user_names=envelope.user_names
+        )
+        decisions, step = await self._ask(envelope, replace(numbered, names=names))
         answered = zip(questions, chain(decisions, repeat(NOT_ASKED)), strict=False)
         judgements = tuple(Judgement(question=question, answer=answer) for question, answer in answered)
         return judgements, step.model_copy(update={"milliseconds": round((perf_counter() - started) * 1000, 3)})
@@ -361,8 +353,10 @@ def questions_of(
                 fact = fact.model_copy(update={"event_time": original.promoted_from.said_at})
             conflicts.append(Question(fact=fact, candidates=found.candidates, place=place))
         of_place = [end for end in ends if end.place == place]
-        if isinstance(found, Duplicate):
-            of_place = [end for end in of_place if is_said_before(end, found.candidate)]
+        if isinstance(found, Duplicate):  # the fact that it repeats may have begun again since its end was said
+            told = [(end, end.known) for end in of_place if end.known is not None and end.known_as != "announced"]
+            begun = found.candidate.true_from
+            of_place = [end for end, known in told if (known.said_at or known.true_from) <= begun]
         to_judge += of_place
     return *conflicts, *retries, *to_judge
 

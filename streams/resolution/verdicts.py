@@ -1,8 +1,9 @@
 """Events of one statement by its classification and the model's verdict.
 
 An overwrite, which ends known facts, is carried out, held back as a pending fact, or late.
-A late statement is about facts that have ended since, or of a time before them. `HeldOverwriteCloser` rejects held
-overwrites whose targets have all ended.
+A late statement is about facts that have ended since, or of a time before them. What follows from the events of a turn:
+`HeldOverwriteCloser` rejects held overwrites whose targets have all ended, `with_raw_facts` ends what a failed attempt
+has kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ from mnemolog.schemas.facts import Candidate, MovedEnd
 from mnemolog.schemas.filters import EVERYTHING
 from mnemolog.schemas.provenance import Decision, Guard, Verdict
 from mnemolog.schemas.scope import Scope
-from mnemolog.schemas.stored import PendingCase
+from mnemolog.schemas.stored import PendingCase, StoredFact
 from mnemolog.streams.ends import same_value
 from mnemolog.streams.llm.resolve_prompt import MAX_CANDIDATES
 from mnemolog.streams.resolution.classify import (
@@ -64,6 +65,7 @@ from mnemolog.streams.resolution.guards import (
     KEPT_BESIDE,
     Cleared,
     clear_held,
+    clear_raw,
     goes_on,
     is_late_news,
     is_plan,
@@ -86,11 +88,9 @@ def statement_events(  # noqa: PLR0911 - one return a case
 ) -> Sequence[MemoryEvent]:
     """The events of a statement; `llm_decision` is the answer about its conflict."""
     match classification:
-        case New(guard=str(guard)):
-            return (builder.added(builder.decision("rule", GUARD_REASONS[guard], guard=guard)),)
-        case New():
-            reason = f"no known fact reaches similarity {builder.context.rules.thresholds.conflict:g}"
-            return (builder.added(builder.decision("rule", reason)),)
+        case New(guard=guard):
+            far = f"no known fact reaches similarity {builder.context.rules.thresholds.conflict:g}"
+            return (builder.added(builder.decision("rule", GUARD_REASONS[guard] if guard else far, guard=guard)),)
         case Obsolete(newer_values=ended):  # it held until the next newer value began, be that open or ended
             values = builder.state.open_facts(filter(builder.shares_slot, builder.candidates))
             statement = builder.statement_context
@@ -491,3 +491,30 @@ class HeldOverwriteCloser:
 def _fields_after(envelope: MatchedFacts, events: Sequence[MemoryEvent]) -> dict[str, Any]:
     ordinal = len(events)
     return {"event_id": ids.event_id(envelope.owner, envelope.id_source, ordinal), "ordinal": ordinal}
+
+
+def with_raw_facts(
+    envelope: MatchedFacts, events: Sequence[MemoryEvent], raw: Mapping[UUID, StoredFact]
+) -> tuple[MemoryEvent, ...]:
+    """The events, marked where no model could read the turn; else with the end of the `raw` facts of a failed attempt.
+
+    A turn that has failed may be published again. Its raw facts are believed until then, where its policy says so.
+    """
+    if envelope.end is not None and envelope.end.outcome == "failed":
+        reason = f"{envelope.end.reason}: no model could read the turn, so what was said is kept as it is"
+        return tuple(
+            event.model_copy(update={"decision": event.decision.model_copy(update={"reason": reason})})
+            if isinstance(event, FactAdded)
+            else event
+            for event in events
+        )
+    cleared = clear_raw(raw.values(), is_immutable=envelope.immutable)
+    if not cleared.fact_ids:
+        return tuple(events)
+    decision = Decision(
+        by="rule",
+        reason="the turn has been read: its facts take the place of what was kept as it was said",
+        before=tuple(raw[fact_id].snapshot for fact_id in cleared.fact_ids),
+    )
+    fields = _fields_after(envelope, events)
+    return (*events, FactRetracted(**fields, decision=decision, targets=cleared.fact_ids, ended_at=None))

@@ -12,7 +12,7 @@ from mnemolog.schemas.policy import EffectivePolicy, is_single_valued
 from mnemolog.schemas.provenance import Step
 from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.classify import candidate_query
-from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.resolution.guards import TurnRules
 from mnemolog.streams.stages.processor import ReceivedEnvelope, RulesFor, ThresholdsFor, next_envelope
 from mnemolog.streams.text.differences import subject_in_turn
 

@@ -141,26 +141,25 @@ def _named_faults(payload: Promote, facts: Sequence[PromotableFact], now: dateti
 def statements_of_one_commit(found: PromotableFacts) -> list[MatchedFact]:
     """The facts that are active and were not promoted yet, as many as one command takes, the first said first.
 
-    Each is as it was said, with its beginning, its end and its confidence of today. An end that another of these facts
-    has announced is left to the decision on that fact.
+    Each is as it was last said, with its beginning, its end and its confidence of today. An end that another of these
+    facts has announced is left to the decision on that fact.
     """
     free, statements = found.facts[: found.free], list[MatchedFact]()
     free_ids = {one.stored.fact_id for one in free}
     for one in free[:MAX_PROMOTED]:
         fact, stored = one.stored.fact, one.stored
-        is_plain = fact.event_time is None and stored.true_from == one.said_at
-        times = {
-            "event_time": None if is_plain else stored.true_from,
-            "valid_until": fact.valid_until if stored.state.superseded_by in free_ids else stored.ends_at,
-        }
+        until = fact.valid_until if stored.state.superseded_by in free_ids else stored.ends_at
         original = Original(
             promoted_from=PromotedFrom(fact_id=stored.fact_id, source_id=one.source_id, said_at=one.said_at),
+            true_from=stored.true_from,
             confidence=stored.state.confidence,
             speaker=stored.speaker,
             authority=stored.authority,
             metadata=dict(stored.metadata) or None,
         )
-        statements.append(MatchedFact(fact=fact.model_copy(update=times), vector=one.vector, original=original))
+        statements.append(
+            MatchedFact(fact=fact.model_copy(update={"valid_until": until}), vector=one.vector, original=original)
+        )
     return statements
 
 

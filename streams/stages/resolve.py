@@ -30,8 +30,7 @@ from mnemolog.streams.kafka.record import KafkaRecord
 from mnemolog.streams.resolution.classify import without_candidates
 from mnemolog.streams.resolution.limits import LimitEnforcer, added_facts
 from mnemolog.streams.resolution.turn import TurnDecider
-from mnemolog.streams.resolution.unread_turns import with_raw_facts
-from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser
+from mnemolog.streams.resolution.verdicts import HeldOverwriteCloser, with_raw_facts
 from mnemolog.streams.stages.effective_settings import EffectiveSettings
 from mnemolog.streams.stages.match import MatchStage
 from mnemolog.streams.stages.processor import ReceivedEnvelope, WaitUntilProjected, limit_end

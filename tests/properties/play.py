@@ -228,7 +228,7 @@ class Player:
     async def _context_fault(self, conn: Any, truth: Truth) -> str | None:
         """A context has each lasting constraint and plain preference, whatever is asked."""
         told = [one for one in truth.open() if not any(each.since or each.said.slotless for each in one.told)]
-        lasting = {one.topic for one in told if "health" in one.categories or one.categories == {"soft_preference"}}
+        lasting = {one.topic for one in told if one.categories & {"health", "task_context", "soft_preference"}}
         shown = {
             said.topic for one in await lasting_facts(conn, [self._exact], self._harness.now) if (said := holding(one))
         }

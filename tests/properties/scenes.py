@@ -139,6 +139,14 @@ SCENES: Final = (
         ("run", "immutable", "end"),
         (Beat(0, marks="in_run immutable"), Beat(1, order="promote"), Beat(2, "end")),
     ),
+    Scene(  # a run says it again after another value
+        SINGLE,
+        ("run", "end"),
+        (Beat(0, marks="in_run"), Beat(1, value=1), Beat(2, marks="in_run"), Beat(3, order="promote")),
+    ),
+    Scene(  # a late turn corrects itself
+        ("home_city",), ("late",), (Beat(1), Beat(10, "change", 1), Beat(5, "correction", 3, slip=2, arrives=12))
+    ),
     Scene(  # of what another had an end was told before
         SINGLE,
         ("late", "end", "people", "greedy"),

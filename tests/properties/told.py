@@ -132,7 +132,8 @@ def is_possible(before: Sequence[Step], step: Step) -> bool:  # noqa: PLR0911 --
 
 def _is_told_since(truth: Truth, held: Statement) -> bool:
     """Whether what a held statement would end was said again: which of the two a person then means is open."""
-    beside = (one for one in truth.open() if are_rivals(one.meaning, held.meaning))
+    said = held.meaning
+    beside = (one for one in truth.open() if one.topic == said.topic or are_rivals(one.meaning, said))
     return any(told.at > held.at for one in beside for told in one.told)
 
 
@@ -186,7 +187,7 @@ class _Teller:
 
     def tell(self, scene: Iterable[Step], more: int) -> History:
         """What a scene tells, and some more steps."""
-        orders = [kind for feature in self._features for kind in ORDERS.get(feature, ())]
+        orders = [kind for feature, kinds in ORDERS.items() if feature in self._features for kind in kinds]
         self._steps += scene
         self._day = max(((one.arrives - START) / timedelta(days=1) for one in self._steps), default=0.0)
         for _ in range(more):

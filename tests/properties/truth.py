@@ -316,15 +316,13 @@ class Truth:
             one.state = "denies" if denies else "deleted" if one.instead_of else state
 
     def _promote(self, order: Order) -> None:
-        """What holds in the run, or ends something there, was told to the user when it was told to the run."""
+        """What holds in the run, or ends something there, was told to the user whenever it was told to the run."""
         assert self.run is not None
         self.run.now = order.arrives
-        kept, said = {id(told) for one in self.run.open() for told in one.told}, set[tuple[object, ...]]()
+        kept = {id(told) for one in self.run.open() for told in one.told}
         for one in self.run.statements:
-            claim = (*one.meaning.claim, one.human)
-            if one.state == "told" and (not one.meaning.holds or (id(one) in kept and claim not in said)):
+            if one.state == "told" and (not one.meaning.holds or id(one) in kept):
                 self._add(replace(one, source=order.name))
-                said.add(claim)
 
 
 def claims_of(known: Iterable[Meaning | Episode]) -> set[Claim]:

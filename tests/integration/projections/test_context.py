@@ -18,13 +18,20 @@ async def texts(db: ProjectedDatabase, at: float = 0.5, *, scopes: tuple[ScopeFi
     return sorted(fact.text for fact in await lasting_facts(db.conn, scopes, day(at)))
 
 
-async def test_they_are_those_of_the_four_categories_in_exactly_one_scope(db: ProjectedDatabase) -> None:
+async def test_they_are_those_of_any_of_the_four_categories_in_exactly_one_scope(db: ProjectedDatabase) -> None:
     categories = ["hard_preference", "health", "finance", "task_context", "soft_preference", "identity", "other"]
     ended = [added(f"No longer a {name}.", category=name, action_hint="retract") for name in categories]
-    await db.apply(commit("1", *(added(f"A {name}.", category=name) for name in categories), *ended))
+    several = [added(f"B {name}.", category="finance", more_categories=(name,)) for name in ("task_context", "hobby")]
+    await db.apply(commit("1", *(added(f"A {name}.", category=name) for name in categories), *ended, *several))
     health = added("B health.", category="health")
     await db.apply(commit("2", health, scope=BOB), commit("3", health, scope=Scope(user_id="alice", run_id="r1")))
-    assert await texts(db) == ["A hard_preference.", "A health.", "A soft_preference.", "A task_context."]
+    assert await texts(db) == [
+        "A hard_preference.",
+        "A health.",
+        "A soft_preference.",
+        "A task_context.",
+        "B task_context.",
+    ]
     run = ScopeFilter(user_id="alice", run_id="r1")
     assert await texts(db, scopes=(run, ScopeFilter.of_scope(BOB))) == ["B health.", "B health."]
 

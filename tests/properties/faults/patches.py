@@ -14,6 +14,7 @@ from mnemolog.projections.stores.facts import CandidateFinder, FactStore
 from mnemolog.schemas.base import normalise
 from mnemolog.schemas.facts import ExtractedFact, MatchedFact, Original
 from mnemolog.schemas.provenance import DroppedStatement
+from mnemolog.schemas.stored import PromotableFacts
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams import ends
 from mnemolog.streams.commands import handler
@@ -304,6 +305,31 @@ def a_promoted_human_word_is_ordinary() -> PatchedPlaces:
         return Original(**given | {"authority": "extracted"})
 
     return [(promote, "Original", ordinary)]
+
+
+@fault("a fact is promoted as it was first said")
+def promoted_as_first_said() -> PatchedPlaces:
+    right = promote.statements_of_one_commit
+
+    def first_said(found: PromotableFacts) -> list[MatchedFact]:
+        return right(replace(found, facts=tuple(replace(one, said_at=one.stored.true_from) for one in found.facts)))
+
+    return [(promote, "statements_of_one_commit", first_said)]
+
+
+@fault("what a late turn has corrected itself held")
+def late_slips_hold() -> PatchedPlaces:
+    right = ends._CommitEnds._with_end_of_older
+
+    def of_older_alone(self: Any, event: Any) -> Any:
+        made, own = right(self, event), len(event.moved_ends)
+        return (
+            made
+            if made.moved_ends == event.moved_ends
+            else made.model_copy(update={"moved_ends": made.moved_ends[own:]})
+        )
+
+    return [(ends._CommitEnds, "_with_end_of_older", of_older_alone)]
 
 
 @fault("a merged fact fills the slot of the statement alone")

@@ -17,7 +17,7 @@ from mnemolog.streams.llm.reply_checks import ParsedDecision
 from mnemolog.streams.resolution.classify import Conflict
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.events import DecisionContext, Judgement, LlmDecision, NoDecision
-from mnemolog.streams.resolution.rules import TurnRules
+from mnemolog.streams.resolution.guards import TurnRules
 
 OWNER, SOURCE = "default/mira", "t1"
 TODAY = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -1,5 +1,6 @@
 """Entities and their relations as the client shows them, and by which words callers may name one."""
 
+import inspect
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 
 from mnemolog import AsyncMemoryClient
 from mnemolog.errors import AmbiguousIdError, QueryError, UnknownEntityError
-from mnemolog.projections.queries.entities import Entity
+from mnemolog.projections.queries import entity_graph
+from mnemolog.projections.queries.entities import LISTED_RELATIONS, Entity
 from mnemolog.schemas.command import AliasEntity, ForgetEntity, RenameEntity, SplitEntity, SummariseEntity
 from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.scope import Scope
@@ -352,6 +354,14 @@ async def test_who_somebody_is_in_one_scope(related: AsyncMemoryClient) -> None:
         await related.entities.get("Globex's employee", user_id="alice")
     assert await related.entities.who("my wife", user_id="ben") == []
     assert [one.user_id for one in await related.entities.who("my friend", user_id="ben")] == ["ben"]
+
+
+async def test_a_graph_has_the_relations_that_were_stated_last(
+    related: AsyncMemoryClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert inspect.signature(related.entities.relations).parameters["limit"].default == LISTED_RELATIONS == 1000
+    monkeypatch.setattr(entity_graph, "LISTED_RELATIONS", 1)
+    assert triples((await related.entities.graph(user_id="alice")).relations) == STATED[-1:]
 
 
 async def test_the_graph_has_what_is_related_and_nothing_of_others(related: AsyncMemoryClient) -> None:

@@ -111,6 +111,9 @@ async def eventful(db: ProjectedDatabase) -> ProjectedDatabase:
         added("Likes jazz.", category="soft_preference"),
         added("Likes a drink in the evening.", category="soft_preference"),
         added("Has a garden.", category="identity"),
+        added("Draws a garden.", category="finance", more_categories=("professional", "soft_preference")),
+        added("Weeds the garden.", category="professional", more_categories=("task_context",)),
+        added("Has a plaster for the garden.", category="drinks", more_categories=("health", "task_context")),
         added("The garden is sold.", unresolved=True),
         at=lately,
     )
@@ -140,7 +143,7 @@ async def test_its_facts_and_their_order_are_the_clients(eventful: ProjectedData
         (fact.fact_id, fact.section) for fact in context.facts
     ]
     assert all(row["fits"] for row in rows)
-    assert len(rows) == (15 if question else 6)
+    assert len(rows) == (18 if question else 9)
 
 
 async def test_room_is_given_in_the_order_of_the_client(eventful: ProjectedDatabase) -> None:

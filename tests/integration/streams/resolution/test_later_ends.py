@@ -12,8 +12,10 @@ from tests.support.builders.commits import day
 from tests.support.builders.model_replies import decision_json, decisions_reply
 from tests.support.harnesses.resolver_harness import (
     ResolverHarness,
+    TextVerdict,
     home,
     numbered_conflicts,
+    verdicts_by_text,
 )
 
 pytestmark = pytest.mark.postgres
@@ -142,3 +144,14 @@ async def test_the_model_reads_the_end_as_said_later(resolver: ResolverHarness) 
     assert resolver.chat_model.shown == [[ROME]]
     lines = resolver.chat_model.prompts[-1].messages[1].content.splitlines()
     assert any(line.startswith("N1 ") and "known, said later): Mira has left Rome." in line for line in lines)
+
+
+async def test_what_a_late_turn_corrects_itself_never_held(resolver: ResolverHarness) -> None:
+    oslo, chur = "Mira moved to Oslo.", "Mira moved to Chur, not to Oslo."
+    verdicts = {BERN: TextVerdict("REPLACE", (ROME,)), oslo: TextVerdict("REPLACE", (BERN, ROME))}
+    resolver.chat_model.set_replies(verdicts_by_text(verdicts | {chur: TextVerdict("CONTRADICT", (oslo,))}))
+    resolver.now = day(12)
+    for texts, at in (([ROME], 1), ([BERN], 10), ([oslo, chur], 5)):
+        await resolver.resolve_turn(*(home(text, action_hint="update") for text in texts), at=day(at))
+    times = sorted((since, until, text) for text, since, until in await held(resolver) if since != until)
+    assert times == [(day(1), day(5), ROME), (day(5), day(10), chur), (day(10), None, BERN)]

@@ -101,6 +101,27 @@ async def test_a_move_told_in_a_run_replaces_the_home_of_the_user_until_it_is_un
     assert len((await promote(resolver, "p4", at=13)).events) == 1
 
 
+@pytest.mark.parametrize(("later", "true_from"), [(LIMA, 7), ("Mira has a cat.", 3)], ids=["another home", "nothing"])
+async def test_what_a_run_has_said_again_is_promoted_as_it_was_last_said(
+    resolver: ResolverHarness, later: str, true_from: int
+) -> None:
+    resolver.chat_model.set_replies(MOVES)
+    told = [(ROME, RUN), (later, MIRA), (ROME, RUN)]
+    for at, (text, scope) in zip((3, 5, 7), told, strict=True):
+        fact = text if "cat" in text else home(text)
+        await resolver.resolve_turn(fact, at=day(at), source_id=f"t{at}", scope=scope)
+    await promote(resolver)
+    found = await states(resolver)
+    assert (found[ROME]["status"], found[ROME]["true_from"], found[ROME]["said_at"]) == (
+        "active",
+        day(true_from),
+        day(7),
+    )
+    assert (found[later]["status"], found[later]["true_to"]) == (
+        ("superseded", day(7)) if later == LIMA else ("active", None)
+    )
+
+
 @pytest.mark.parametrize("selection", ["all", "fact_ids", "source_id", "filters"])
 async def test_facts_are_promoted_by_id_source_filter_or_all(resolver: ResolverHarness, selection: str) -> None:
     original = await tell_move(resolver)

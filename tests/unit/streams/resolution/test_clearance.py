@@ -48,7 +48,7 @@ def test_every_event_that_ends_known_facts_is_made_of_cleared_facts() -> None:
     assert overwrites - side_by_side - {"FactCorrected"} == ENDING, "a new kind of event: does it end known facts?"
     made = {(path.name, name) for path in DECIDING for name in names_called(path) if name in ENDING}
     # One is made of what `clear_raw` gives, and one ends nothing: all that it would have ended was deleted.
-    assert made == {("unread_turns.py", "FactRetracted"), ("verdicts.py", "PendingConfirmed")}
+    assert made == {("verdicts.py", "FactRetracted"), ("verdicts.py", "PendingConfirmed")}
 
 
 def test_only_guards_clear_facts() -> None:
@@ -86,7 +86,7 @@ def of_a_turn(known: Candidate, verdict: Verdict, said: MatchedFact, context: De
 
 def of_a_promotion(known: Candidate, verdict: Verdict, said: MatchedFact, context: DecisionContext) -> bool:
     of = PromotedFrom(fact_id=uuid4(), source_id="t0", said_at=TODAY)
-    original = Original(promoted_from=of, confidence=guards.statement_confidence(said, RULES))
+    original = Original(promoted_from=of, true_from=TODAY, confidence=guards.statement_confidence(said, RULES))
     return of_a_turn(known, verdict, said.model_copy(update={"original": original}), context)
 
 
