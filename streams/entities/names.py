@@ -20,7 +20,7 @@ from mnemolog.schemas.entities import (
     read_predicate,
 )
 from mnemolog.streams.text.differences import is_user_word
-from mnemolog.streams.text.tokens import PLACES, plain_letters, tables
+from mnemolog.streams.text.tokens import PLACES, plain_letters, tables, typewriter_quotes
 
 _SILENT: Final = re.compile("['\u2019\u2018`\u00b4.]")
 _GAPS: Final = re.compile("[\\s\\-\u2800\u2010\u2011\u2013_/()]+")  # a " (" in a key begins an origin, nothing else
@@ -131,7 +131,7 @@ _TIE_OF: Final = re.compile(rf"^(?:(?:{WORDS['the']}) ?)?(?:{TIE}) (?:{WORDS['of
 _NAME_FIRST: Final = re.compile(rf"^(?P<name>.+?),? (?:{WORDS['my']}) (?:{TIE})$", re.IGNORECASE)
 _SURNAME_FIRST: Final = re.compile(r"^(?P<surname>[^,()]+), (?P<first>[^\W\d_][^,()]*)$")
 _ONE_OF: Final = re.compile(
-    rf"^(?P<one>one) of (?P<whose>(?:{WORDS['my']}|\S.*?(?:'s|s')) {ANY_TIE})e?s(?P<name> .+)?$", re.IGNORECASE
+    rf"^one of (?P<whose>(?:{WORDS['my']}|\S.*?(?:'s|s')) {ANY_TIE})e?s(?P<name> .+)?$", re.IGNORECASE
 )
 _APPOSED: Final = re.compile(r"^(?P<name>[^,()]+?)(?:, | \()(?P<tie>[^,()]+)\)?$")
 """A name with its tie beside it: "Carol (Alice's girlfriend)", "Carol, la novia de Alice"."""
@@ -173,7 +173,6 @@ _OF_UNKNOWN_TIE: Final = re.compile(
 )
 """A name with a word for what its bearer is, which is no tie: "my trainer Bob"."""
 _NO_DIGIT: Final = re.compile("[^0-9]")
-_TYPOGRAPHY: Final = str.maketrans({"\u2018": "'", "\u2019": "'"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,11 +188,6 @@ class ProperName:
     title: str = ""
     is_surname: bool = False
     double: str = ""
-
-    @property
-    def first(self) -> str:
-        """The first word of the key."""
-        return self.key.partition(" ")[0]
 
 
 @lru_cache(maxsize=4096)
@@ -250,7 +244,7 @@ def read_name(text: str) -> SpokenName | None:  # noqa: C901, PLR0911 -- a retur
 
     Of "her mother Eva" the words before the name are the origin.
     """
-    said = " ".join(text.translate(_TYPOGRAPHY).split())
+    said = " ".join(typewriter_quotes(text).split())
     if not name_key(said) or name_key(said) in PRONOUNS:
         return None
     if (match := _ONE_OF.match(said)) and (one := read_name(f"{match['whose']}{match['name'] or ''}")):
@@ -292,7 +286,7 @@ def is_indefinite(words: str | None) -> bool:
 
 def ties_in(text: str) -> Iterator[tuple[str, str]]:
     """The ties to its speaker that a text mentions: each tie, and its words with the name after it."""
-    for match in _MY_WORD.finditer(text.translate(_TYPOGRAPHY)):
+    for match in _MY_WORD.finditer(typewriter_quotes(text)):
         tie = tie_of(match)
         name = _NEXT_NAME.match(text, match.end()) if TIE_TYPES[tie] != "group" else None
         yield tie, text[match.start() : name.end() if name else match.end()]
@@ -330,7 +324,7 @@ def owned_subject(text: str, owner: str, key: str | None) -> str | None:
     Not a tie that is the `key` of what the text says: "Tom's boss is Henrik", "Tom's cat is old" of the key `pet`; nor
     "Tom's wife is Ana".
     """
-    said, owner = text.translate(_TYPOGRAPHY), owner.translate(_TYPOGRAPHY)
+    said, owner = typewriter_quotes(text), typewriter_quotes(owner)
     whose = _OF_OWNER.match(said, len(owner))
     if whose is None or said[: len(owner)].lower() != owner.lower():
         return None
@@ -368,8 +362,8 @@ def described_name(name: str, *texts: str) -> str | None:
     "my colleague Ana", "Tom's sister Ana", "Ana from work", "Little Sam", "a girl called Ana"; "Ana, my colleague" is
     "my colleague Ana".
     """
-    said = name.translate(_TYPOGRAPHY)
-    plain = [text.translate(_TYPOGRAPHY) for text in texts]
+    said = typewriter_quotes(name)
+    plain = [typewriter_quotes(text) for text in texts]
     marked = [re.sub(rf"{re.escape(said)}(?![\w'])", _NAME_MARK, text) for text in plain if said in text]
     for pattern in _DESCRIPTIONS:
         for text in marked:
@@ -381,7 +375,7 @@ def described_name(name: str, *texts: str) -> str | None:
 
 def names_with_origin(text: str) -> Iterator[str]:
     """The names of a text with an origin ("Tom from work"), as they are said. Known places have no origin."""
-    found = _FROM_IN_TEXT.finditer(text.translate(_TYPOGRAPHY))
+    found = _FROM_IN_TEXT.finditer(typewriter_quotes(text))
     return (match[0] for match in found if match["name"].casefold() not in PLACES)
 
 

@@ -76,13 +76,17 @@ class NameVectors:
                 found[name.key, entity.type] = NameQuery(key=name.key, type=entity.type, vector=vector)
         return list(found.values())
 
-    def are_near(self, key: str, vector: Vector, aliases: Iterable[Alias]) -> bool:
-        """Whether a name is near to one of these aliases in meaning, with the same numbers in it.
+    def are_near(self, name: SpokenName, kind: EntityType, entity: KnownEntity) -> bool:
+        """Whether a name is near in meaning to one of an entity of its type, with the same numbers in it.
 
-        Only aliases that the turn itself adds have vectors.
+        The lookup compares known names (`near`); only aliases that the turn itself adds have vectors.
         """
-        others = (one.vector for one in aliases if one.vector is not None and same_numbers(one.key, key))
-        return any(cosine_similarity(vector.values, other.values) >= self.floor for other in others)
+        vector = self.vector_of(name, kind) if entity.type == kind else None
+        if vector is None:
+            return False
+        others = (one.vector for one in entity.aliases if one.vector and same_numbers(one.key, name.key))
+        cosines = (cosine_similarity(vector.values, other.values) for other in others)
+        return name.key in entity.near or any(cosine >= self.floor for cosine in cosines)
 
 
 NO_VECTORS: Final = NameVectors()
@@ -110,7 +114,8 @@ class EntityRegistry:
 
     def __init__(self, known: Iterable[KnownEntity], vectors: NameVectors = NO_VECTORS) -> None:
         self._entities = {entity.entity_id: entity for entity in known}
-        self._known_before = frozenset(self._entities)
+        self.known_before = frozenset(self._entities)
+        """Those that no name of the same source brought."""
         self.vectors = vectors
 
     def __iter__(self) -> Iterator[KnownEntity]:
@@ -121,10 +126,6 @@ class EntityRegistry:
 
     def add(self, entity: KnownEntity) -> None:
         self._entities[entity.entity_id] = entity
-
-    def is_new(self, entity: KnownEntity) -> bool:
-        """Whether an earlier name of the same source brought an entity."""
-        return entity.entity_id not in self._known_before
 
     def add_alias(self, entity_id: UUID, alias: Alias) -> None:
         entity = self._entities[entity_id]
@@ -151,12 +152,6 @@ class EntityRegistry:
     def shown_of_name(self, key: str) -> list[KnownEntity]:
         """The entities with this proper name, where readers see the name."""
         return [entity for entity in self.of_name(key) if key in names_of(entity.as_shown)]
-
-    def is_near(self, name: SpokenName, kind: EntityType, entity: KnownEntity) -> bool:
-        vector = self.vectors.vector_of(name, kind) if entity.type == kind else None
-        if vector is None:
-            return False
-        return name.key in entity.near or self.vectors.are_near(name.key, vector, entity.aliases)
 
     def of_tie(self, key: str) -> list[KnownEntity]:
         return [entity for entity in self if key in entity.keys("tie")]
@@ -377,7 +372,7 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
     related = {"doubtful" if is_surname_of(key, one) else relation_of_names(key, one) for key, one in pairs} - {None}
     if related and (any(one.is_surname for one in proper) or len({one.double for one in proper}) > 1):
         related = {"doubtful"}
-    has_first = name.first in {one.partition(" ")[0] for one in names}
+    has_first = name.key.partition(" ")[0] in {one.partition(" ")[0] for one in names}
     if related or (is_tied and has_first):  # a surname may change by marriage
         against = None
         if related.isdisjoint(("part", "form")) or (registry.has_twin(entity) and not has_first):
@@ -387,7 +382,8 @@ def _fit(asked: AskedName, entity: KnownEntity, registry: EntityRegistry) -> Fit
         return Fit(2 if has_first else 3, "prefix" if "part" in related else "diminutive", against)
     if likeness := likeness_of(name.text, entity):
         return Fit(3, "fuzzy", None if likeness == "same" else "the names may be of two")
-    return Fit(4, "new", "the names are near in meaning") if registry.is_near(asked.name, asked.kind, entity) else None
+    are_near = registry.vectors.are_near(asked.name, asked.kind, entity)
+    return Fit(4, "new", "the names are near in meaning") if are_near else None
 
 
 _TOLD_APART: Final = frozenset({"first", "second", "third", "late", "best", "other"})
@@ -404,7 +400,8 @@ def _told_apart(asked: AskedName, entity: KnownEntity, registry: EntityRegistry)
         return "said to be another of that tie"
     may_be_several = "one" in asked.name.traits.union(*(one.traits for one in ties))
     may_be_several |= asked.name.tie in SEVERAL and not asked.name.traits
-    return "there may be several of that tie" if may_be_several and not registry.is_new(entity) else None
+    is_known = entity.entity_id in registry.known_before
+    return "there may be several of that tie" if may_be_several and is_known else None
 
 
 def _known_ties(asked: AskedName, entity: KnownEntity) -> list[SpokenName]:

@@ -19,7 +19,7 @@ from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities.names import is_first_name, read_name, ties_in
 from mnemolog.streams.llm.ports import ExtractionTask
-from mnemolog.streams.text.assertions import UNTIL, contrary, moved, strange_names
+from mnemolog.streams.text.assertions import UNTIL, contrary, left_behind, moved, strange_names
 from mnemolog.streams.text.differences import USER, WORDS_FOR_USER, copied_texts, is_user_word
 from mnemolog.streams.text.readings import (
     Reading,
@@ -251,7 +251,7 @@ class Source:
         said = next((text.removeprefix(line) for line in self.turn.lines if text.startswith(line)), text)
         told = self._told(said, subject)
         is_as_said = comparable_text(_NOTED_DATE.sub("", said)) == comparable_text(self.sentence)
-        checks = [self._unsaid_names("subject", read(subject)), self._quoted(told, subject)]
+        checks = [self._unsaid_names("subject", read(subject), self.turn.known.lower_set), self._quoted(told, subject)]
         checks += [] if is_as_said else [self._unsaid(told.own)]
         if self.answer:
             checks.append(self._misread_answer(told.own))
@@ -260,9 +260,12 @@ class Source:
         yield from (FieldFault("text", check, what) for found in checks for check, what in found)
         for field in ("key", "value"):
             named = read((fields.get(field) or "").replace("_", " "))
-            names = [what for _, what in self._unsaid_names("value", named)] if field == "value" else []
+            # A value that earlier messages name, and this turn does not, is the one before: it fills no slot now.
+            here = self.turn.texts.lower_set.union(told.own.lower)
+            names = [what for _, what in self._unsaid_names("value", named, here)] if field == "value" else []
             others = (f"it says {one}" for one in (*self._unsaid_numbers(named), *self._other_units(named)))
             yield from (FieldFault(field, "value", what) for what in [*names, *others][:1])
+            yield from (FieldFault("key", "value", what) for what in names[:1])
         for field in ("event_time", "valid_until"):
             if (moment := fields.get(field)) is not None:
                 day = moment.astimezone(self.turn.at.tzinfo)
@@ -284,10 +287,10 @@ class Source:
             is_users = next(rests, "的")[:1] not in ("の", "的")
         return Told(own, words, starts_of(words), is_users)
 
-    def _unsaid_names(self, check: str, own: Reading) -> Iterator[tuple[str, str]]:
+    def _unsaid_names(self, check: str, own: Reading, known: frozenset[str]) -> Iterator[tuple[str, str]]:
         if own.names or not own.is_spaced:
-            known = self.turn.known.lower_set.union(self.question.lower)
-            for name in strange_names(own, known, self.turn.signs.union(self.asked), self.reading.lower):
+            said, signs = known.union(self.question.lower), self.turn.signs.union(self.asked)
+            for name in strange_names(own, said, signs, self.reading.lower):
                 yield check, f"it says {name}, which no message says"
 
     def _quoted(self, told: Told, subject: str) -> Iterator[tuple[str, str]]:
@@ -312,7 +315,7 @@ class Source:
         is_strange = not self.answer and told.isdisjoint(self.near.words)
         if is_strange and not told & turn.words_of(asked=False) and told & turn.words_of(asked=True):
             yield "words", "only a question or the assistant says this"
-        yield from self._unsaid_names("name", own)
+        yield from self._unsaid_names("name", own, turn.known.lower_set)
         causes = PATTERNS["cause"].split(" ".join(own.lower))[1:]
         words = turn.known.words | turn.known.signs | self.question.words
         habits = WORDS["habits"].intersection(own.lower)
@@ -386,7 +389,7 @@ class Source:
             yield from self._of_another(told)
             if self._is_swapped(told):
                 yield "swapped", "it says of one what its excerpt says of another"
-            is_negative = self._left or own.is_negative or any(one.is_negative for _, one in shared)
+            is_negative = left_behind(self.reading) or own.is_negative or any(one.is_negative for _, one in shared)
             if is_negative and not self._is_elliptic(own):
                 yield from self._opposed(told, shared, nearest, most)
         yield from self._unstated(told)
@@ -431,14 +434,6 @@ class Source:
             return False
         return not _speaks_of_user(read(PATTERNS["asking"].sub(" ", " ".join(self.reading.lower))))
 
-    @cached_property
-    def _left(self) -> frozenset[str]:
-        """What was left for something else: "Lima" of "I moved from Lima to Quito"."""
-        words = " ".join(self.reading.lower)
-        lefts = PATTERNS["left_behind"].finditer(words)
-        left = (read(one[one.lastindex or 0]).starts - read(words[one.end() :]).starts for one in lefts)
-        return frozenset().union(*left)
-
     def _opposed(
         self, told: Told, shared: Sequence[tuple[int, Reading]], nearest: Sequence[Reading], most: int
     ) -> Iterator[tuple[str, str]]:
@@ -448,7 +443,7 @@ class Source:
         if (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
             yield "polarity", "it says the contrary of its excerpt"
         elif not (own.is_negative or is_past(own)):
-            is_left = not told.starts.isdisjoint(self._left) and "from" not in own.lower
+            is_left = not told.starts.isdisjoint(left_behind(self.reading)) and "from" not in own.lower
             if is_left or (most and all(_is_over(one, told) for one in nearest)):
                 yield "over", "it says of today what is over"
 
@@ -462,9 +457,7 @@ class Source:
         others = frozenset().union(*(one.others for one in nearest))
         if not strange and any(self._is_turned_around(one.said, own) for one in nearest):
             yield "swapped", "it turns around who does what to whom"
-        elif not all(one.others for one in nearest) or any(_mentions(own, one.others) for one in nearest):
-            return
-        elif told.is_users:
+        elif told.is_users and all(one.others for one in nearest) and not _mentions(own, others):
             is_tie = not others.isdisjoint(WORDS["other_ties"]) or any(ties_in(self.sentence))
             if len(strange) <= is_tie and not self._is_elliptic(own):
                 yield "subject", f"its excerpt is about somebody else ({', '.join(sorted(others))})"

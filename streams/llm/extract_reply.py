@@ -136,16 +136,17 @@ def said_entities(
         name = " ".join(reply.name.split())
         if not name:
             continue
-        reason: UnlinkedReason | None = None
-        if len(reply.name) > MAX_NAME:
-            reason = "too_long"
-        elif reply.name not in speakers and not is_said(reply.name, said):
-            reason = "not_said"
-        if name in kept or (reason is None and len(kept) < MAX_ENTITIES):
+        is_known = len(reply.name) <= MAX_NAME and (reply.name in speakers or is_said(reply.name, said))
+        if name in kept or (is_known and len(kept) < MAX_ENTITIES):
             kept[name] = NamedEntity(name=name, type=read_type(reply.type, types), role=reply.role)
         else:
-            left_out.setdefault(name, UnlinkedName(name=ask.shortened(name, MAX_NAME), reason=reason or "too_many"))
+            left_out.setdefault(name, _unlinked(reply.name, "too_many" if is_known else "not_said"))
     return tuple(kept.values()), tuple(left_out.values())[:MAX_UNLINKED]
+
+
+def _unlinked(name: str, reason: UnlinkedReason) -> UnlinkedName:
+    short = ask.shortened(" ".join(name.split()), MAX_NAME)
+    return UnlinkedName(name=short, reason="too_long" if len(name) > MAX_NAME else reason)
 
 
 def told_relations(
@@ -176,25 +177,22 @@ def told_relations(
     kept: dict[tuple[str, str, str], NamedRelation] = {}
     unsaid: dict[str, UnlinkedName] = {}
     for reply in sorted(replies, key=lambda one: not is_same_as(one.predicate)):
-        predicate = read_predicate(reply.predicate)
+        predicate, is_alias = read_predicate(reply.predicate), is_same_as(reply.predicate)
         ends = [" ".join(name.split()) for name in (reply.subject, reply.object)]
         if predicate is None or not all(ends):
             continue
         strange = [name for name in ends if not is_user_word(name) and name not in speakers]
-        word = predicate.word
-        if is_same_as(reply.predicate):
-            word = SAME_AS
-            strange = [name for name in strange if len(name) > MAX_NAME or not is_said(name, said)]
-            for name in strange:
-                reason: UnlinkedReason = "too_long" if len(name) > MAX_NAME else "not_said"
-                unsaid[name] = UnlinkedName(name=ask.shortened(name, MAX_NAME), reason=reason)
-        else:
-            strange = [name for name in strange if len(name) > MAX_NAME or known.isdisjoint(name_forms(name)[:1])]
-        ends = [other_speaker if other_speaker and is_user_word(name) else name for name in ends]
-        if not strange and name_key(ends[0]) != name_key(ends[1]):
-            kept[ends[0], word, ends[1]] = NamedRelation(
-                subject=ends[0], predicate=word, object=ends[1], strength=reply.strength
-            )
+        strange = [
+            name
+            for name in strange
+            if len(name) > MAX_NAME
+            or not (is_said(name, said) if is_alias else known.intersection(name_forms(name)[:1]))
+        ]
+        unsaid |= {name: _unlinked(name, "not_said") for name in strange if is_alias}
+        one, other = (other_speaker if other_speaker and is_user_word(name) else name for name in ends)
+        if not strange and name_key(one) != name_key(other):
+            word = SAME_AS if is_alias else predicate.word
+            kept[one, word, other] = NamedRelation(subject=one, predicate=word, object=other, strength=reply.strength)
     return tuple(kept.values())[:MAX_RELATIONS], tuple(unsaid.values())
 
 
@@ -368,14 +366,7 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ask.ParsedReply[tupl
             if len(facts) < MAX_FACTS:
                 facts.append(fact)
                 continue
-        named = [item.get(name) for name in ("text", "excerpt")] if isinstance(item, dict) else []
-        texts = [text for text in named if isinstance(text, str) and text.strip()] or [json.dumps(item)]
-        # In characters that can be stored.
-        what, excerpt = (
-            ask.shortened(one.replace("\x00", "").encode("utf-8", "replace").decode(), ask.MAX_LINE)
-            for one in (texts[0], texts[-1])
-        )
-        dropped.append(DroppedStatement(text=what, reason="invalid_fact", excerpt=excerpt))
+        dropped.append(_invalid_fact(item))
     if faults and not facts:
         return ask.ParsedReply(complaints=tuple(faults)[: ask.MAX_COMPLAINTS], dropped=tuple(dropped[:MAX_FACTS]))
     founded, unfounded = _founded(facts, subject)
@@ -386,6 +377,17 @@ def parse_extraction(text: str, subject: ExtractionTask) -> ask.ParsedReply[tupl
     if unread := ", ".join(dict.fromkeys(context.unread)):  # no word of the reply, which may be about what is hidden
         notes.insert(0, f"fields of the reply could not be read and were passed over: {unread}")
     return ask.ParsedReply(value=founded, dropped=(*dropped[:MAX_FACTS], *unfounded, *omitted), notes=tuple(notes))
+
+
+def _invalid_fact(item: Any) -> DroppedStatement:
+    """What a reply has in the place of a fact, in characters that can be stored."""
+    named = [item.get(name) for name in ("text", "excerpt")] if isinstance(item, dict) else []
+    texts = [text for text in named if isinstance(text, str) and text.strip()] or [json.dumps(item)]
+    what, excerpt = (
+        ask.shortened(one.replace("\x00", "").encode("utf-8", "replace").decode(), ask.MAX_LINE)
+        for one in (texts[0], texts[-1])
+    )
+    return DroppedStatement(text=what, reason="invalid_fact", excerpt=excerpt)
 
 
 def _founded(
@@ -430,21 +432,7 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
     "Alice's mother lives in Rome." The relation rests on that fact of weak certainty alone, so that a search finds what
     a model inferred, and any decision ends it. From Arandu's write pipeline, mirror facts (confidence .60).
     """
-    turn = task.turn
-    speakers = speakers_of(turn)
-
-    def names(fact: ExtractedFact, end: str) -> bool:
-        if fact.value and end.endswith(f" {fact.value}") and has_words(fact.text, fact.value):
-            return True
-        if not is_user_word(end) and end not in speakers:
-            spoken = read_name(end)
-            if spoken and spoken.tie and not spoken.name:
-                return has_tie(fact.text, spoken.tie)
-            return has_words(fact.text, (spoken and spoken.name) or end)
-        is_subject = fact.subject is None or is_user_word(fact.subject) or fact.subject in speakers
-        words = (*speakers, "the user")
-        return is_subject or any(has_words(fact.text, one) for one in words) or any(ties_in(fact.text))
-
+    speakers = speakers_of(task.turn)
     mirrors: list[ExtractedFact] = []
     for fact in facts:
         inferred = [
@@ -452,33 +440,46 @@ def with_mirrors(facts: Sequence[ExtractedFact], task: ExtractionTask) -> Iterat
             for said in fact.relations
             if fact.action_hint != "retract"
             and not is_same_as(said.predicate)
-            and not any(names(one, said.subject) and names(one, said.object) for one in facts)
+            and not any(all(_names_end(one, end, speakers) for end in (said.subject, said.object)) for one in facts)
         ]
         told = tuple(one for one in fact.relations if one not in inferred)
         yield fact.model_copy(update={"relations": told}) if inferred else fact
-        for said in inferred:
-            ends = said.subject, said.object
-            one, other = (
-                turn.speaker or "the user" if is_user_word(end) else with_owner(end, turn.speaker) for end in ends
-            )
-            # "Mum lives in Rome", "Tom is member of Acme", "Alice's wife is Ana"
-            words = said.predicate.replace("_", " ")
-            text = f"{one}'s {words} is {other}."
-            if words.endswith((" in", " at", " for", " to", " with", "owns", " of")):
-                text = f"{one} {'is ' * words.endswith(' of')}{words} {other}."
-            mirrors.append(
-                ExtractedFact(
-                    text=text,
-                    excerpt=fact.excerpt,
-                    search_text=text,
-                    category="relationship" if "relationship" in task.categories else fact.category,
-                    certainty="weak",
-                    subject=said.subject,
-                    entities=tuple(entity for entity in fact.entities if entity.name in ends),
-                    relations=(said.model_copy(update={"strength": "weak"}),),
-                )
-            )
+        mirrors += [_mirror(fact, said, task) for said in inferred]
     yield from mirrors
+
+
+def _names_end(fact: ExtractedFact, end: str, speakers: Collection[str]) -> bool:
+    """Whether the text of a fact names an end of a relation."""
+    if fact.value and end.endswith(f" {fact.value}") and has_words(fact.text, fact.value):
+        return True
+    if not is_user_word(end) and end not in speakers:
+        spoken = read_name(end)
+        if spoken and spoken.tie and not spoken.name:
+            return has_tie(fact.text, spoken.tie)
+        return has_words(fact.text, (spoken and spoken.name) or end)
+    is_subject = fact.subject is None or is_user_word(fact.subject) or fact.subject in speakers
+    words = (*speakers, "the user")
+    return is_subject or any(has_words(fact.text, one) for one in words) or any(ties_in(fact.text))
+
+
+def _mirror(fact: ExtractedFact, said: NamedRelation, task: ExtractionTask) -> ExtractedFact:
+    """The fact of a relation alone: "Mum lives in Rome", "Tom is member of Acme", "Alice's wife is Ana"."""
+    ends, speaker = (said.subject, said.object), task.turn.speaker
+    one, other = (speaker or "the user" if is_user_word(end) else with_owner(end, speaker) for end in ends)
+    words = said.predicate.replace("_", " ")
+    text = f"{one}'s {words} is {other}."
+    if words.endswith((" in", " at", " for", " to", " with", "owns", " of")):
+        text = f"{one} {'is ' * words.endswith(' of')}{words} {other}."
+    return ExtractedFact(
+        text=text,
+        excerpt=fact.excerpt,
+        search_text=text,
+        category="relationship" if "relationship" in task.categories else fact.category,
+        certainty="weak",
+        subject=said.subject,
+        entities=tuple(entity for entity in fact.entities if entity.name in ends),
+        relations=(said.model_copy(update={"strength": "weak"}),),
+    )
 
 
 def _extracted(
@@ -514,31 +515,42 @@ def _extracted(
         undated = tuple(one for one in times if not _YEAR.search(made["text"][slice(*one.span)]))
         made |= _times(fact, turn) | {"text": noted(made["text"], undated)}
     if "relations" not in given:
-        holder = subject or turn.speaker
-        if fact.key in TIE_TYPES and (tie := read_predicate(fact.key)) is not None:
-            said = ties_told(fact.excerpt)  # "my wife" for `wife`, `spouse` or `partner`
-            if tie.predicate.name not in said and not (fact.key == "partner" and "spouse" in said):
-                made |= {"key": None, "value": None}
-        key, value = made["key"] or "", made["value"] or ""
-        is_named = not value or key not in TIE_TYPES or _is_name(value, fact.excerpt, entities, subject)
-        of_value, ties_of_value = names_of_value(key, value, holder) if is_named else ((), ())
-        if not entities:
-            ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(fact.excerpt))
-            named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
-            entities = tuple({one.name: one for one in (*named, *of_value)}.values())
-        relations = (*relations, *ties_of_value)
-    kind = made["importance_category"]
+        made |= {} if _tells_key(fact) else {"key": None, "value": None}
+        entities, ties = _with_named(entities, made, fact.excerpt, turn)
+        relations = (*relations, *ties)
     if "importance_category" not in given:
-        kind = _KINDS.get(made["category"], "specific_event")
+        made["importance_category"] = _KINDS.get(made["category"], "specific_event")
+    kind = made["importance_category"]
     made |= {
         "entities": entities[:MAX_ENTITIES],
         "relations": relations,
         "single_valued": fact.single_valued and made["key"] is not None,
-        "importance_category": kind,
         "importance": IMPORTANCE_OF_CATEGORY[kind] if kind else DEFAULT_IMPORTANCE,
         "search_text": fact.search_text.strip() or made["text"],
     }
     return ExtractedFact.model_validate(made)
+
+
+def _tells_key(fact: _Fact) -> bool:
+    """Whether the words of a fact have the tie that its key is, if that is one: "my wife" for `wife` or `partner`."""
+    if fact.key not in TIE_TYPES or (tie := read_predicate(fact.key)) is None:
+        return True
+    said = ties_told(fact.excerpt)
+    return tie.predicate.name in said or (fact.key == "partner" and "spouse" in said)
+
+
+def _with_named(
+    entities: tuple[NamedEntity, ...], made: Mapping[str, Any], excerpt: str, turn: Turn
+) -> tuple[tuple[NamedEntity, ...], tuple[NamedRelation, ...]]:
+    """The entities, or those that the ties of an excerpt and a value name; and what the value is to the subject."""
+    key, value, subject = made["key"] or "", made["value"] or "", made["subject"]
+    is_named = not value or key not in TIE_TYPES or _is_name(value, excerpt, entities, subject)
+    of_value, relations = names_of_value(key, value, subject or turn.speaker) if is_named else ((), ())
+    if entities:
+        return entities, relations
+    ties = ((with_owner(words, turn.speaker), tie) for tie, words in ties_in(excerpt))
+    named = (NamedEntity(name=name, type=TIE_TYPES[tie]) for name, tie in ties if len(name) <= MAX_NAME)
+    return tuple({one.name: one for one in (*named, *of_value)}.values()), relations
 
 
 def _is_name(value: str, excerpt: str, entities: Sequence[NamedEntity], subject: str | None) -> bool:

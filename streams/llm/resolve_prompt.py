@@ -21,7 +21,7 @@ from mnemolog.streams.llm import ask
 from mnemolog.streams.llm.evidence import is_past
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
-from mnemolog.streams.text.assertions import contrary, is_denial
+from mnemolog.streams.text.assertions import contrary, is_denial, left_behind
 from mnemolog.streams.text.differences import compare_subjects, texts_equivalent
 from mnemolog.streams.text.readings import Reading, has_condition, read
 from mnemolog.streams.text.tokens import DATES, UNITS, WORDS
@@ -559,9 +559,10 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
     A denial of just what a known fact says ends that, or what it denies, and so does another value of a slot that holds
     one, or another amount. What is said of somebody or something else ends nothing, nor does what tells no change.
     """
-    if is_of_another(fact, known, names):
-        return "both"
     own, said, before = read(fact.text), read(fact.excerpt), read(known.text)
+    left = left_behind(said)
+    if is_of_another(fact, known, names) or (left and before.starts.isdisjoint(left)):
+        return "both"  # "moved from Wedding to Neukölln" leaves no Berlin
     values = [frozenset(read(one.value or "").stems) for one in (fact, known)]
     is_one_slot = fact.key == known.key and is_single_valued(known.key)
     is_other_value = is_one_slot and all(values) and values[0].isdisjoint(values[1])  # no detail of one another
@@ -582,7 +583,7 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
     if texts_equivalent(fact.text, known.text):
         return "same"
     about = {stem for name in (fact.subject, known.subject, *names) if name for stem in read(name).stems}
-    is_same_slot = fact.key == known.key or None in (fact.key, known.key) or {*own.stems} & {*before.stems} - about
+    is_same_slot = fact.key == known.key or known.key is None or {*own.stems} & {*before.stems} - about
     denied = frozenset().union(*(one.reached for one in own.denials)) - {*read(fact.subject or "").stems}
     is_part = denied - {*before.stems} and values[1] and values[1].isdisjoint(own.stems)
     if not is_same_slot or is_part:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
@@ -45,8 +45,8 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     """
     facts: dict[str, ExtractedFact] = {}
     omitted: list[read.Sentence] = []
-    at, sitting = turn.occurred_at, timedelta(hours=1)  # for which a game may go on
-    talk: list[EarlierMessage | Message] = [*(one for one in earlier if at - one.at <= sitting), *turn.messages]
+    at = turn.occurred_at
+    talk: list[EarlierMessage | Message] = [*earlier, *turn.messages]
     shown = ["", *(one.content if one.role == "assistant" else "" for one in talk)]
     frames = [read.may_give_voice(one.role, one.content, before) for one, before in zip(talk, shown, strict=False)]
     recalled = [text for text in map(comparable_text, turn.recalled) if text]

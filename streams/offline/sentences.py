@@ -123,9 +123,8 @@ def reason_not_stated(text: str) -> OmissionReason | None:
     """Why a sentence states nothing; None where it does, as far as is known."""
     said = WORDS["remember"].sub("", typewriter_quotes(text), count=1)
     is_short = len(said.split()) <= _SMALL_TALK and not WORDS["subject"].search(said)
-    if is_short and WORDS["greeting"].match(said) and not OMITTED["question"].search(said):
-        return "greeting"
-    return next((reason for reason, pattern in OMITTED.items() if pattern.search(said)), None)
+    reason = next((reason for reason, pattern in OMITTED.items() if pattern.search(said)), None)
+    return "greeting" if reason is None and is_short and WORDS["greeting"].match(said) else reason
 
 
 def _cut(text: str, limit: int) -> tuple[str, str]:

@@ -15,10 +15,8 @@ from typing import Any, Final
 
 from mnemolog.schemas.base import normalise
 
-_QUOTES: Final = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
-_DASHES: Final = {"\u2013": "-", "\u2014": "-", "\u00ad": None}
-_TYPOGRAPHY: Final = str.maketrans({**_QUOTES, **_DASHES})
-_STRAIGHT: Final = str.maketrans({**_QUOTES, "\u201e": '"'})
+_STRAIGHT: Final = str.maketrans("\u2018\u2019\u02bc\u201c\u201d\u201e", "'''" + '"""')
+_PLAIN: Final = _STRAIGHT | str.maketrans("\u2013\u2014", "--", "\u00ad")
 _WORD_SIGN: Final = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 """Of scripts that put spaces between words, or a digit."""
 _SPACED_WORD: Final = re.compile(rf"{_WORD_SIGN}+")
@@ -35,9 +33,14 @@ _UNSEEN: Final = re.compile(
 _SHORTEST_COPY: Final = 6  # a word counts as two, a sign of a script without spaces as one
 
 
+def plain(text: str) -> str:
+    """In one form of its characters, with the quotes and dashes of a typewriter: models retype them when they copy."""
+    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
+
+
 def comparable_text(text: str) -> str:
-    """`normalise`, with typographic quotes and dashes made plain: models retype them when they copy."""
-    return normalise(unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHY))
+    """`normalise` of the plain text."""
+    return normalise(plain(text))
 
 
 def typewriter_quotes(text: str) -> str:
@@ -145,7 +148,6 @@ PLACES: Final[frozenset[str]] = frozenset().union(*_PLACES.values())
 """Countries and cities in small letters; cities only where CLDR has them: those that a time zone is named after."""
 
 
-_PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u00ad": None})
 _TOKEN = re.compile(
     r"\d{4}-\d{2}-\d{2}|(?<!\w)[-\u2212]?\d+(?:[.,:]\d+)*|\d+(?:[.,:]\d+)*|°[cfCF]\b"
     r"|[^\W\d_]+(?:[\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0971-\u0d7f]+[^\W\d_]*)*(?:[+#]+|(?<=\b[A-Z])[-\u2212](?!\w))?|[%€$£¥]|[.!?…:;,\n]"
@@ -172,11 +174,6 @@ _SHORT_UNITS: Final = frozenset({"m", "g", "l", "h", "s", "c", "f", "k", "t", "b
 _DEFINITE_ARTICLES: Final = frozenset({"the", "der", "das", "le", "la", "les", "el", "los", "las", "il", "lo"})
 _NEGATION_REACH = 8  # words that a negation reaches at the most
 _STEM_LENGTH = 4
-
-
-def plain(text: str) -> str:
-    """In one form of its characters, with typewriter apostrophes."""
-    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
 
 def tokens_of(text: str) -> list[str]:

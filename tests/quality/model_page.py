@@ -128,6 +128,11 @@ def _scored(outcomes: Iterable[Outcome]) -> list[ScoredCase]:
     ]
 
 
+def _with_question(outcomes: Mapping[str, Outcome]) -> list[Outcome]:
+    """The conflicts of which each family has equally many."""
+    return [one for one in outcomes.values() if one.kind == "conflict" and one.found]
+
+
 def _offline(ids: Iterable[str]) -> list[ScoredCase]:
     cases = {case.id: case for case in conflicts.load()}
     baseline = load_scores(Score, conflict_report.BASELINE)
@@ -152,7 +157,7 @@ def conflict_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]]) ->
     """By split: the model, and the offline rules on the same cases."""
     rows = []
     for split, outcomes in recorded.items():
-        own = [one for one in outcomes.values() if one.kind == "conflict"]
+        own = _with_question(outcomes)
         rows.append(_row(f"{split}: the model", _scored(own), own))
         rows.append(_row(f"{split}: offline rules", _offline(one.id for one in own), []))
     return table(HEAD, rows)
@@ -207,13 +212,13 @@ def family_table(recorded: Mapping[conflicts.Split, Mapping[str, Outcome]]) -> s
     rows = []
     for family in conflicts.FAMILIES:
         for split, outcomes in recorded.items():
-            if some := [one for one in _scored(outcomes.values()) if one.case.family == family]:
+            if some := [one for one in _scored(_with_question(outcomes)) if one.case.family == family]:
                 rows.append(_row(f"{family}, {split}", some, [outcomes[one.case.id] for one in some]))
     return table(HEAD, rows)
 
 
 def first_prompt_table(outcomes: Mapping[str, Outcome]) -> str:
-    """The first prompt, and today's on those of its cases that are recorded; what a case takes."""
+    """The first prompt, and today's on the same cases; what a case takes."""
     some = [one for one in _scored(outcomes.values()) if one.case.family == "move"]
     rates, costs = compute_rates(some), [outcomes[one.case.id] for one in some]
     calls = fmean(one.calls for one in costs)

@@ -33,7 +33,10 @@ from tests.support.harnesses.in_process_pipeline import InProcessPipeline, in_pr
 FOLDER: Final = Path(__file__).with_name("replies")
 OUTCOMES: Final = "outcomes.json"
 ROUNDS: Final = 3
-"""How many cases of each family and split: those conflicts that have a question, and the first dialogues."""
+"""How many cases of each family and split: those conflicts that have a question, and the first dialogues.
+
+The other moves of dev are recorded too: the first prompt was measured with all of them.
+"""
 AnyCase = conflicts.Case | dialogues.DialogueCase
 Kind = Literal["conflict", "dialogue"]
 _now: ContextVar[datetime] = ContextVar("now")
@@ -59,8 +62,10 @@ class Outcome(Record):
 
 
 def sample(split: str, rounds: int) -> list[AnyCase]:
-    """So many cases of each family of both sets, in English: a round over all families after another."""
+    """So many cases of each family of both sets, in English, a round over all families after another; other moves."""
     asked = questions()
+    moves = [one for one in conflicts.load() if (one.family, one.split, one.language) == ("move", split, "en")]
+    others = [one for one in moves if split == "dev" and one.id not in asked]
     families: list[list[AnyCase]] = [
         [one for one in conflicts.load() if one.family == family and one.split == split and one.id in asked]
         for family in conflicts.FAMILIES
@@ -68,7 +73,7 @@ def sample(split: str, rounds: int) -> list[AnyCase]:
     for family in dialogues.FAMILIES:
         own = [one for one in dialogues.read(family) if one.split == split and one.language == "en"]
         families.append([*own])
-    return [some[number] for number in range(rounds) for some in families if number < len(some)]
+    return [some[number] for number in range(rounds) for some in families if number < len(some)] + others
 
 
 @dataclass(frozen=True, slots=True)

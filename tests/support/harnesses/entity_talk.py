@@ -17,6 +17,7 @@ from mnemolog.schemas.entity_events import AnyEntityEvent, EntityAliasAdded, Ent
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.streams.entities.linker import entity_events
 from mnemolog.streams.entities.links import FactLinks, TurnEntities
+from mnemolog.streams.entities.names import SpokenName
 from mnemolog.streams.entities.questions import DoubtfulName, doubtful_names, without_decided
 from mnemolog.streams.entities.resolver import NO_VECTORS, NameContext, NameVectors, lookup_keys, named_entities
 from tests.support.builders.commits import added, commit
@@ -92,7 +93,7 @@ class EntityTalk:
         return found
 
     def _is_near(self, query: NameQuery, entity: KnownEntity) -> bool:
-        return query.type == entity.type and self.vectors.are_near(query.key, query.vector, entity.aliases)
+        return self.vectors.are_near(SpokenName(text=query.key, name=query.key), query.type, entity)
 
     def _apply(self, events: tuple[AnyEntityEvent, ...]) -> None:
         for event in events:

@@ -141,8 +141,6 @@ def test_no_line_of_the_background_can_pose_as_the_turn() -> None:
         ("We relocated to Linz from Graz.", "Alice lives in Linz.", "Alice lives in Graz."),
         ("I changed from early shift to late shift.", "Alice works late shift.", "Alice works early shift."),
         ("I switched from tea to coffee.", "Alice drinks coffee.", "Alice drinks tea."),
-        ("Ana is a nurse and Eva is a cook.", "Ana is a nurse.", "Ana is a cook."),
-        ("My aunt plays golf and my mother plays chess.", "Alice's mother plays chess.", "Alice's aunt plays chess."),
         ("Ana, Tom and Leo live in Rome.", "Ana lives in Rome.", "Ana and Tom live in Oslo."),
         ("I have a bird.", "Alice has a bird.", "Alice has 12 birds."),
         ("My son goes to school.", "Alice's son goes to school.", "Alice's son is 8 years old."),

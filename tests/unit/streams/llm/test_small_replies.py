@@ -1,12 +1,14 @@
 """What models are asked for: facts of seven fields, and one word about each pair of facts; the rest is worked out."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 
 from mnemolog.schemas.facts import ExtractedFact
+from mnemolog.schemas.stored import Background, EarlierMessage
 from mnemolog.streams.llm.extract_reply import lines_of, parse_extraction
 from mnemolog.streams.llm.resolve_prompt import parse_resolution
 from tests.support.builders.prompts import MONDAY, extraction, fact, known_fact, user
@@ -166,6 +168,26 @@ def test_a_slot_with_a_value_stays(said: str, slot: str) -> None:
     found, notes = noted(said, slot=slot)
     key, _, value = slot.partition(": ")
     assert (found.key or "", found.value or "", notes) == (key, value.removeprefix("none"), ())
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "slot", "key"),
+    [
+        ("I moved desks at work.", "Alice moved desks at work.", "home_city: Graz", None),
+        ("Should I go to Linz?\nI may move to Linz.", "Alice may move to Linz.", "home_city: Graz", None),
+        ("I started a diary.", "Alice started a diary.", "employer: Initech", None),
+        ("I moved there.", "Alice moved to Graz.", "home_city: Graz", "home_city"),
+        ("I stay in Graz.", "Alice stays in Graz.", "home_city: Graz", "home_city"),
+    ],
+)
+def test_a_value_that_only_earlier_messages_name_fills_no_slot(
+    said: str, text: str, slot: str, key: str | None
+) -> None:
+    earlier = EarlierMessage(turn_id="t0", role="user", content="I like Graz, and Initech.", at=MONDAY)
+    task = replace(extraction(user(said), speaker="Alice"), background=Background(messages=(earlier,)))
+    small = {"line": len(lines_of(said)), "text": text, "about": "Alice", "slot": slot, "change": "new"}
+    found = parse_extraction(json.dumps({"facts": [small]}), task).value or ()
+    assert [(one.text, one.key, one.value) for one in found] == [(text, key, key and slot.partition(": ")[2])]
 
 
 @pytest.mark.parametrize(
@@ -512,6 +534,35 @@ def test_plain_words_of_a_change_end_the_value_that_they_name(key: str, old: str
     assert decided(*said_of(key, old, new, said), "both") == ("REPLACE", (1,))
     of_another = said_of(key, old, new, said, subject="Alice's sister Eva")
     assert decided(*of_another, "both") == ("SIMILAR", (1,))
+
+
+@pytest.mark.parametrize("answer", ["ended", "mistake", "detail", "both"])
+@pytest.mark.parametrize(
+    ("key", "old", "new", "said"),
+    [
+        ("home_city", "Berlin", "Neukölln", "I moved from Wedding to Neukölln."),
+        ("home_city", "Bern", "Graz", "We moved the shop from Linz to Graz."),
+        ("home_city", "Wien", "Neubau", "Ich bin von Favoriten nach Neubau gezogen."),
+        ("employer", "Acme", "support", "I switched from sales to support."),
+    ],
+)
+def test_who_says_what_was_left_ends_nothing_else(key: str, old: str, new: str, said: str, answer: str) -> None:
+    verdict, _ = decided(*said_of(key, old, new, said, action_hint="update"), answer)
+    assert verdict in ("SIMILAR", "EXTEND")
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("Ida moved desks at work.", "SIMILAR"),
+        ("Ida started a diary.", "SIMILAR"),
+        ("Ida changed her hair now.", "SIMILAR"),
+        ("Ida left Bern for good.", "REPLACE"),
+    ],
+)
+def test_a_fact_without_a_slot_ends_the_value_of_one_only_in_words_of_it(said: str, verdict: str) -> None:
+    bern = {"text": "Ida lives in Bern.", "key": "home_city", "value": "Bern", "subject": "Ida"}
+    assert decided({"text": said, "subject": "Ida"}, bern, "ended")[0] == verdict
 
 
 @pytest.mark.parametrize(

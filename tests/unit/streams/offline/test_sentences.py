@@ -34,6 +34,7 @@ OMITTED: dict[OmissionReason, list[str]] = {
     ],
     "joke": [
         "yeah right, I live on Mars",
+        "Yeah, right.",
         "I live on Mars ;)",
         "I adore traffic jams /s",
         "Oh great, another meeting",
