@@ -239,7 +239,8 @@ def show_import(report: "ImportReport", *, undo: bool = False) -> None:
         named = ", ".join(f"{name} ({number})" for name, number in report.passed_over.items())
         print_line(f"passed over: {named}")
     if undo and (report.undone or report.known):
-        print_line(f"{counted(report.undone, 'line')} taken back, {report.known} with nothing left to take back")
+        left = f", {report.known} with nothing left to take back" if report.known else ""
+        print_line(f"{counted(report.undone, 'line')} taken back{left}")
     elif report.added or report.known:
         print_line(f"{report.added} added, {report.known} known already")
     damaged = [f"line {number}: {what}" for number, what in report.damaged.items()][:_MAX_ERRORS_SHOWN]

@@ -477,7 +477,10 @@ class Source:
         details, own = _details(told.own) - starts_of(whom), frozenset().union(*(one.details for one in mine))
         theirs = frozenset().union(*(one.details for one in others))
         known = frozenset().union(*(_details(one.said) for one in self.clauses if one not in others))
-        return details.isdisjoint(own) and not details.isdisjoint(theirs - known)
+        # Three letters in common may be chance: "happened", "happiness".
+        said = frozenset().union(*((*one.said.stems, *one.said.claimed) for one in others))
+        is_said = not said.isdisjoint((*told.own.stems, *told.own.claimed))
+        return is_said and details.isdisjoint(own) and not details.isdisjoint(theirs - known)
 
     def _is_elliptic(self, own: Reading) -> bool:
         """Whether a clause without words of its own says as much of whom a text is about: "so do I", "but Leo did"."""
