@@ -113,6 +113,8 @@ def _read_content(place: str, fields: Mapping[str, Any]) -> tuple[list[str], lis
     match content:
         case str():
             return [content, *texts], []
+        case None if fields.get("role") == "tool" and "content" in fields:
+            return texts, ["a result of a tool without text"]
         case None:
             if not texts and not any(fields.get(name) for name in _LEFT_OUT_FIELDS):
                 raise InvalidTurnError(f"{place} is missing: give the text of the message")

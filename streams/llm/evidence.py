@@ -260,18 +260,32 @@ class Source:
         yield from (FieldFault("text", check, what) for found in checks for check, what in found)
         for field in ("key", "value"):
             named = read((fields.get(field) or "").replace("_", " "))
-            # A value that earlier messages name, and this turn does not, is the one before: it fills no slot now.
-            here = self.turn.texts.lower_set.union(told.own.lower)
-            names = [what for _, what in self._unsaid_names("value", named, here)] if field == "value" else []
             others = (f"it says {one}" for one in (*self._unsaid_numbers(named), *self._other_units(named)))
-            yield from (FieldFault(field, "value", what) for what in [*names, *others][:1])
-            yield from (FieldFault("key", "value", what) for what in names[:1])
+            yield from (FieldFault(field, "value", what) for what in islice(others, 1))
+        value = fields.get("value") or ""
+        if what := next(self._unsaid_value(value, told), ""):  # without its value a slot is none
+            yield from (FieldFault(field, "value", what) for field in ("key", "value"))
         for field in ("event_time", "valid_until"):
             if (moment := fields.get(field)) is not None:
                 day = moment.astimezone(self.turn.at.tzinfo)
                 last_moment = day - _MOMENT if field == "valid_until" else day  # until Friday: 00:00 of Saturday
                 if not self._has_time(last_moment.date(), day.date()):
                     yield FieldFault(field, "time", "nobody named this time")
+
+    def _unsaid_value(self, value: str, told: Told) -> Iterator[str]:
+        """What of a value is not of now: only what was known before says it, or it was left.
+
+        Other words than these for what is said now may be honest: "thief" of who stole.
+        """
+        named = read(value)
+        here = self.turn.texts.lower_set.union(told.own.lower)
+        yield from (what for _, what in self._unsaid_names("value", named, here))
+        said = self.turn.texts.starts | self.question.starts | told.own.starts
+        if named.starts and named.starts.isdisjoint(said) and named.starts <= self.turn.before:
+            yield f"it says {value}, which was said before"
+        left = left_behind(self.reading)
+        if left and named.starts and named.starts <= left:
+            yield f"it says {value}, which was left"
 
     def _told(self, text: str, subject: str) -> Told:
         own, turn = read(text), self.turn
@@ -763,6 +777,14 @@ class Evidence:
     @cached_property
     def signs(self) -> frozenset[str]:
         return frozenset(self.known.text)
+
+    @cached_property
+    def before(self) -> frozenset[str]:
+        """The beginnings of the words of earlier messages and known facts."""
+        shown = self.task.background
+        return read("\n".join(one.content for one in shown.messages)).starts.union(
+            *(read(f"{one.text} {one.value or ''}").starts for one in shown.facts)
+        )
 
     @cached_property
     def digits(self) -> str:
