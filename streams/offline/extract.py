@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from mnemolog.schemas.entities import MAX_ENTITIES, MAX_NAME, EntityType, NamedEntity, Role
 from mnemolog.schemas.facts import ExtractedFact
 from mnemolog.schemas.stored import EarlierMessage
-from mnemolog.schemas.turn import Message, Turn
+from mnemolog.schemas.turn import Turn
 from mnemolog.streams.entities import names
 from mnemolog.streams.llm.evidence import with_questions
 from mnemolog.streams.llm.extract_reply import MAX_FACTS, names_of_value
@@ -45,8 +45,8 @@ def read_turn(turn: Turn, earlier: Sequence[EarlierMessage] = ()) -> tuple[list[
     """
     facts: dict[str, ExtractedFact] = {}
     omitted: list[read.Sentence] = []
-    at = turn.occurred_at
-    talk: list[EarlierMessage | Message] = [*earlier, *turn.messages]
+    at, sitting, again = turn.occurred_at, timedelta(hours=1), {one.content for one in turn.messages}
+    talk: list[Any] = [*(one for one in earlier if at - one.at <= sitting and one.content not in again), *turn.messages]
     shown = ["", *(one.content if one.role == "assistant" else "" for one in talk)]
     frames = [read.may_give_voice(one.role, one.content, before) for one, before in zip(talk, shown, strict=False)]
     recalled = [text for text in map(comparable_text, turn.recalled) if text]

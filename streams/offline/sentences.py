@@ -191,15 +191,16 @@ def slot_statements(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
 
 
 def doubts(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
-    """The diets that a clause of any sentence ends or denies, and the user's allergies that it calls in question."""
+    """The diets that a bare sentence ends or denies, and the diets and allergies that a clause calls in question."""
     found: list[SlotStatement] = []
     for clause in map(without_fillers, WORDS["beside"].split(typewriter_quotes(sentence))):
         found += [one for one in _read_clause(clause, at) if "diet" in one.keys]
         if WORDS["unallergic"].search(clause) and not WORDS["others"].search(sentence):
             foods = WORDS["food"].findall(clause) or [""]
             found += [SlotStatement("doubts", frozenset({"allergy"}), food) for food in foods]
-    are_over = [one for one in found if one.act not in FILLS]
-    return () if WORDS["still"].search(sentence) or _clash(found) else tuple(are_over)
+    sure = WORDS["bare"].fullmatch(sentence)
+    over = (one if sure else one._replace(act="doubts") for one in found if one.act not in FILLS)
+    return () if WORDS["still"].search(sentence) or _clash(found) else tuple(over)
 
 
 def _clash(said: Sequence[SlotStatement]) -> bool:

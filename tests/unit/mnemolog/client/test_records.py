@@ -55,6 +55,8 @@ def test_a_message_is_read_in_every_usual_form(given: Any, expected: list[dict[s
         ([SAID, {"role": "user", "content": [IMAGE]}], "image_url (messages.1)"),
         ([{"role": "user", "content": [TEXT, IMAGE, IMAGE]}], "image_url (messages.0)"),
         ([SAID, {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}], "tool_calls (messages.1)"),
+        ([SAID, {"role": "tool", "tool_call_id": "1", "content": None}],
+         "a result of a tool without text (messages.1)"),
         ([SAID, {"role": "assistant", "content": "", "function_call": {"name": "f"}}], "function_call (messages.1)"),
         ([SAID, {"role": "user", "content": [{"type": "input_audio"}, {"type": "file"}]}],
          "input_audio (messages.1), file (messages.1)"),

@@ -176,14 +176,15 @@ def test_a_slot_with_a_value_stays(said: str, slot: str) -> None:
         ("I moved desks at work.", "Alice moved desks at work.", "home_city: Graz", None),
         ("Should I go to Linz?\nI may move to Linz.", "Alice may move to Linz.", "home_city: Graz", None),
         ("I started a diary.", "Alice started a diary.", "employer: Initech", None),
+        ("I have a concert.", "Alice has a concert.", "hobby: cello", None),
+        ("I moved from Graz to Linz.", "Alice moved from Graz to Linz.", "home_city: Graz", None),
+        ("I moved from Graz to Linz.", "Alice moved from Graz to Linz.", "home_city: Linz", "home_city"),
         ("I moved there.", "Alice moved to Graz.", "home_city: Graz", "home_city"),
         ("I stay in Graz.", "Alice stays in Graz.", "home_city: Graz", "home_city"),
     ],
 )
-def test_a_value_that_only_earlier_messages_name_fills_no_slot(
-    said: str, text: str, slot: str, key: str | None
-) -> None:
-    earlier = EarlierMessage(turn_id="t0", role="user", content="I like Graz, and Initech.", at=MONDAY)
+def test_a_value_that_only_earlier_messages_say_fills_no_slot(said: str, text: str, slot: str, key: str | None) -> None:
+    earlier = EarlierMessage(turn_id="t0", role="user", content="I like Graz, Initech, and my cello.", at=MONDAY)
     task = replace(extraction(user(said), speaker="Alice"), background=Background(messages=(earlier,)))
     small = {"line": len(lines_of(said)), "text": text, "about": "Alice", "slot": slot, "change": "new"}
     found = parse_extraction(json.dumps({"facts": [small]}), task).value or ()

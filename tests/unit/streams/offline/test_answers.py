@@ -1,7 +1,5 @@
 """What the offline rules make of an answer, of words that take back the message before, and of a pronoun."""
 
-from datetime import timedelta
-
 import pytest
 
 from mnemolog.schemas.stored import EarlierMessage
@@ -54,12 +52,9 @@ def test_a_whole_sentence_is_read_as_if_nothing_had_been_asked() -> None:
     assert asked("Where do you live?", "I live in Bern.") == (["Ana lives in Bern."], [])
 
 
-@pytest.mark.parametrize("days", [0, 1])
-def test_after_the_words_of_a_game_a_message_fills_no_slot(days: int) -> None:
+def test_after_the_words_of_a_game_a_message_fills_no_slot() -> None:
     game = EarlierMessage(turn_id="t0", role="user", content="You are the wizard and I am Bo.", at=MONDAY)
-    (fact,), _ = read_turn(
-        turn(user("I live in Rome."), speaker="Ana", occurred_at=MONDAY + timedelta(days=days)), (game,)
-    )
+    (fact,), _ = read_turn(turn(user("I live in Rome."), speaker="Ana"), (game,))
     assert (fact.key, fact.certainty) == (None, "weak")
 
 

@@ -227,6 +227,25 @@ def test_a_diet_that_is_over_must_not_be_respected_whatever_else_its_message_say
         assert ("must be respected" in memory.context("What do I eat?").text.casefold()) == is_told
 
 
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ("I'm vegetarian.", "Tom texted me, I'm not vegetarian anymore, can you believe it?"),
+        ("I'm vegetarian.", "I'm not vegetarian, said nobody in my family ever."),
+        ("I'm vegetarian.", "If the doctor insists, I'm no longer vegetarian."),
+        ("I'm vegetarian.", "You be the doctor and I'm the patient: I'm not vegetarian anymore, what now?"),
+        ("I'm allergic to nuts.", "I can eat nuts again."),
+    ],
+)
+def test_what_calls_a_fact_in_question_ends_it_not_even_when_it_is_sent_again(known: str, said: str) -> None:
+    with InMemoryClient() as client:
+        memory = client.scope(user_id="alice")
+        for said_one in (known, said, said):
+            memory.add(said_one, speaker="Alice", wait=True)
+        (fact, *_) = memory.facts()
+        assert (fact.text, fact.status) == (known.replace("I'm", "Alice is"), "active")
+
+
 async def test_a_statement_of_somebody_else_ends_nothing() -> None:
     found = await verdicts(said("I no longer work at Acme."), remembered("I work at Acme.", "Bob"))
     assert {one.verdict for one in found} == {"ADD"}
