@@ -96,12 +96,14 @@ def printed() -> dict[Path, str]:
 def masked(text: str) -> str:
     """The page without what may differ from machine to machine.
 
-    That are fractions, which a model's arithmetic gives, the order of steps that run beside one another, spaces that
-    line up what is beside something of another length, and records that a stage has finished and not yet committed.
+    That are durations, fractions, which a model's arithmetic gives, the order of steps that run beside one another,
+    spaces that line up what is beside something of another length, and records that a stage has finished and not yet
+    committed.
     """
     text = re.sub(r"(?<=\S) {2,}", " ", text)
     text = re.sub(r"^( *[a-z]+ 1) \d$", r"\1 0", text, flags=re.MULTILINE)
     text = _STEPS.sub(lambda found: "".join(sorted(found[0].splitlines(keepends=True))), text)
+    text = re.sub(r"\b(?:\d+ ms|\d+\.\d+ s)\b", "# s", text)
     return re.sub(r"\b\d\.\d+", lambda found: re.sub(r"\d", "#", found[0]), text)
 
 
