@@ -63,6 +63,13 @@ class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
         await super().on_start()
         raise_fetch_errors(self._consumer)
 
+    def fetched_at(self) -> dict[int, float]:
+        """By assigned partition the Unix time at which Kafka last answered a fetch of it; 0 for never."""
+        # The client's own questions raise in its thread's next rebalance, which can begin between two of them.
+        assignment = self._consumer._subscription.subscription.assignment  # noqa: SLF001 -- nothing public tells it
+        states = {tp.partition: assignment.state_value(tp) for tp in assignment.tps} if assignment else {}
+        return {partition: (state.timestamp or 0) / 1000 for partition, state in states.items()}
+
     async def _fetch_records(self, consumer: Any, *args: Any, **more: Any) -> Any:
         """Remember how far the logs go on after what was fetched."""
         records = await super()._fetch_records(consumer, *args, **more)
@@ -296,11 +303,9 @@ class StageApp(faust.App):
             self._has_room_since = now
         if not self.is_group_member:
             return {}
-        # The client's own questions raise in its thread's next rebalance, which can begin between two of them.
         client: Any = self.consumer
-        assignment = client._thread._consumer._subscription.subscription.assignment  # noqa: SLF001 -- as above
-        fetched = {tp.partition: assignment.state_value(tp).timestamp for tp in assignment.tps} if assignment else {}
-        since = {partition: max((at or 0) / 1000, self._has_room_since) for partition, at in fetched.items()}
+        fetched = client._thread.fetched_at()  # noqa: SLF001 -- as above
+        since = {partition: max(at, self._has_room_since) for partition, at in fetched.items()}
         return {partition: max(0.0, now - at) for partition, at in since.items()}
 
     @property

@@ -81,6 +81,9 @@ class SimulatedThread(Service):
         self._group = self.broker.group(self.app.conf.id, topic)
         self._subscribed.set()
 
+    def fetched_at(self) -> dict[int, float]:
+        return {}  # what is not fetched is no part of the simulation
+
     def assignment(self) -> set[TP]:
         return set(self._assigned)
 
