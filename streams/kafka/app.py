@@ -66,7 +66,8 @@ class _PatchedConsumerThread(driver.AIOKafkaConsumerThread):
     def fetched_at(self) -> dict[int, float]:
         """By assigned partition the Unix time at which Kafka last answered a fetch of it; 0 for never."""
         # The client's own questions raise in its thread's next rebalance, which can begin between two of them.
-        assignment = self._consumer._subscription.subscription.assignment  # noqa: SLF001 -- nothing public tells it
+        client: Any = self._consumer
+        assignment = client._subscription.subscription.assignment  # noqa: SLF001 -- nothing public tells it
         states = {tp.partition: assignment.state_value(tp) for tp in assignment.tps} if assignment else {}
         return {partition: (state.timestamp or 0) / 1000 for partition, state in states.items()}
 
