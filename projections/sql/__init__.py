@@ -100,6 +100,14 @@ _INCLUDES: Final[Mapping[str, Callable[..., str]]] = {
         f" AND ({state}.believed_to IS NULL OR {state}.believed_to > %(believed_at)s)"
         f" AND {state}.true_from <= {at} AND ({state}.true_to IS NULL OR {state}.true_to > {at})"
     ),
+    "unmended": lambda row: (
+        f"{row}.source_kind = 'turn' AND {row}.outcome IN ('failed', 'rejected')"  # noqa: S608 -- a row of a file here
+        f" AND NOT EXISTS (SELECT FROM commits AS later WHERE later.owner = {row}.owner"
+        f" AND later.source_id = {row}.source_id AND later.attempt > {row}.attempt)"
+        f" AND NOT EXISTS (SELECT FROM dropped_turns AS d WHERE d.owner = {row}.owner"
+        f" AND d.source_id = {row}.source_id AND d.attempt = {row}.attempt)"
+    ),
 }
 """The ids of a scope, of a row, of a table or as parameters, and conditions on them; the columns of a fact that events
-can change; that a fact has not ended at a time; and that a state was known at one time to be true at another."""
+can change; that a fact has not ended at a time; that a state was known at one time to be true at another; and that a
+turn failed or was rejected, and neither a later attempt nor an operator has done anything about it."""

@@ -130,16 +130,7 @@ SELECT
     (
         SELECT count(*)
         FROM commits AS c
-        WHERE c.source_kind = 'turn'
-            AND c.outcome IN ('failed', 'rejected')
-            AND NOT EXISTS (
-                SELECT FROM commits AS later
-                WHERE later.owner = c.owner AND later.source_id = c.source_id AND later.attempt > c.attempt
-            )
-            AND NOT EXISTS (
-                SELECT FROM dropped_turns AS d
-                WHERE d.owner = c.owner AND d.source_id = c.source_id AND d.attempt = c.attempt
-            )
+        WHERE {{unmended c}}
     ) AS failed_turns;
 
 -- name: failed_turns
@@ -156,19 +147,10 @@ SELECT
         WHERE j.owner = c.owner AND j.source_id = c.source_id AND j.refusal IS NULL
     ) AS can_retry
 FROM commits AS c
-WHERE c.source_kind = 'turn'
-    AND c.outcome IN ('failed', 'rejected')
+WHERE {{unmended c}}
     AND (
         ({scope})
         OR (c.tenant = '' AND %(user_id)s = '**' AND %(agent_id)s = '**' AND %(app_id)s = '**' AND %(run_id)s = '**')
-    )
-    AND NOT EXISTS (
-        SELECT FROM commits AS later
-        WHERE later.owner = c.owner AND later.source_id = c.source_id AND later.attempt > c.attempt
-    )
-    AND NOT EXISTS (
-        SELECT FROM dropped_turns AS d
-        WHERE d.owner = c.owner AND d.source_id = c.source_id AND d.attempt = c.attempt
     )
     AND (%(reason)s::text IS NULL OR c.reason = %(reason)s)
     AND (%(since)s::timestamptz IS NULL OR c.decided_at >= %(since)s)
