@@ -19,7 +19,7 @@ from mnemolog.schemas.stored import EarlierMessage
 from mnemolog.schemas.turn import Message, Turn
 from mnemolog.streams.entities.names import is_first_name, read_name, ties_in
 from mnemolog.streams.llm.ports import ExtractionTask
-from mnemolog.streams.text.assertions import UNTIL, contrary, left_behind, moved, strange_names
+from mnemolog.streams.text.assertions import UNTIL, contrary, moved, strange_names
 from mnemolog.streams.text.differences import USER, WORDS_FOR_USER, copied_texts, is_user_word
 from mnemolog.streams.text.readings import (
     Reading,
@@ -262,8 +262,8 @@ class Source:
             named = read((fields.get(field) or "").replace("_", " "))
             others = (f"it says {one}" for one in (*self._unsaid_numbers(named), *self._other_units(named)))
             yield from (FieldFault(field, "value", what) for what in islice(others, 1))
-        value = fields.get("value") or ""
-        if what := next(self._unsaid_value(value, told), ""):  # without its value a slot is none
+        value = fields.get("value")
+        if value and (what := next(self._unsaid_value(value, told), "")):  # without its value a slot is none
             yield from (FieldFault(field, "value", what) for field in ("key", "value"))
         for field in ("event_time", "valid_until"):
             if (moment := fields.get(field)) is not None:
@@ -283,7 +283,7 @@ class Source:
         said = self.turn.texts.starts | self.question.starts | told.own.starts
         if named.starts and named.starts.isdisjoint(said) and named.starts <= self.turn.before:
             yield f"it says {value}, which was said before"
-        left = left_behind(self.reading)
+        left = self.reading.left_behind
         if left and named.starts and named.starts <= left:
             yield f"it says {value}, which was left"
 
@@ -403,7 +403,7 @@ class Source:
             yield from self._of_another(told)
             if self._is_swapped(told):
                 yield "swapped", "it says of one what its excerpt says of another"
-            is_negative = left_behind(self.reading) or own.is_negative or any(one.is_negative for _, one in shared)
+            is_negative = self.reading.left_behind or own.is_negative or any(one.is_negative for _, one in shared)
             if is_negative and not self._is_elliptic(own):
                 yield from self._opposed(told, shared, nearest, most)
         yield from self._unstated(told)
@@ -457,7 +457,7 @@ class Source:
         if (opposed and not is_said) or (not own.is_negative and all(_denies(one, told) for one in nearest)):
             yield "polarity", "it says the contrary of its excerpt"
         elif not (own.is_negative or is_past(own)):
-            is_left = not told.starts.isdisjoint(left_behind(self.reading)) and "from" not in own.lower
+            is_left = not told.starts.isdisjoint(self.reading.left_behind) and "from" not in own.lower
             if is_left or (most and all(_is_over(one, told) for one in nearest)):
                 yield "over", "it says of today what is over"
 

@@ -21,7 +21,7 @@ from mnemolog.streams.llm import ask
 from mnemolog.streams.llm.evidence import is_past
 from mnemolog.streams.llm.ports import ChatMessage, NumberedConflict, NumberedConflicts, Question, TaskPrompt
 from mnemolog.streams.llm.reply_checks import DOUBTFUL, ParsedDecision, is_of_another, settled, targets_of
-from mnemolog.streams.text.assertions import contrary, is_denial, left_behind
+from mnemolog.streams.text.assertions import contrary, is_denial
 from mnemolog.streams.text.differences import compare_subjects, texts_equivalent
 from mnemolog.streams.text.readings import Reading, has_condition, read
 from mnemolog.streams.text.tokens import DATES, UNITS, WORDS
@@ -560,8 +560,7 @@ def _meaning(answer: str, fact: ExtractedFact, known: Candidate, names: tuple[st
     one, or another amount. What is said of somebody or something else ends nothing, nor does what tells no change.
     """
     own, said, before = read(fact.text), read(fact.excerpt), read(known.text)
-    left = left_behind(said)
-    if is_of_another(fact, known, names) or (left and before.starts.isdisjoint(left)):
+    if is_of_another(fact, known, names) or (said.left_behind and before.starts.isdisjoint(said.left_behind)):
         return "both"  # "moved from Wedding to Neukölln" leaves no Berlin
     values = [frozenset(read(one.value or "").stems) for one in (fact, known)]
     is_one_slot = fact.key == known.key and is_single_valued(known.key)

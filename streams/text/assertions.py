@@ -25,7 +25,6 @@ from mnemolog.streams.text.tokens import (
     CONJUNCTIONS,
     DATES,
     NEGATIONS,
-    PATTERNS,
     QUALIFIERS,
     TENSE_ENDINGS,
     TENSES,
@@ -198,14 +197,6 @@ def moved(sources: Iterable[Reading], own: Reading) -> Iterator[str]:
     for number, thing in sorted(own.counted - known):
         if number in numbers and thing in things:
             yield f"{number} {thing}"
-
-
-def left_behind(said: Reading) -> frozenset[str]:
-    """The beginnings of the words for what was left for something else: "Lima" of "I moved from Lima to Quito"."""
-    words = " ".join(said.lower)
-    found = PATTERNS["left_behind"].finditer(words)
-    left = (read(one[one.lastindex or 0]).starts - read(words[one.end() :]).starts for one in found)
-    return frozenset().union(*left)
 
 
 def is_denial(one: ExtractedFact | Candidate, other: ExtractedFact | Candidate, user_names: Sequence[str] = ()) -> bool:

@@ -161,6 +161,14 @@ class Reading:
         return end[0] if end else next((word for word in self.lower if word in WORDS["endings"]), "")
 
     @cached_property
+    def left_behind(self) -> frozenset[str]:
+        """The beginnings of the words for what was left for something else: "Lima" of "I moved from Lima to Quito"."""
+        words = " ".join(self.lower)
+        found = PATTERNS["left_behind"].finditer(words)
+        left = (read(one[one.lastindex or 0]).starts - read(words[one.end() :]).starts for one in found)
+        return frozenset().union(*left)
+
+    @cached_property
     def clauses(self) -> tuple["Reading", ...]:
         """The parts between commas, conjunctions and ends of sentences."""
         if not self.is_spaced:
