@@ -47,6 +47,7 @@ NEEDS_TROUBLE = {
     "mnemolog_over_budget_total",
     "mnemolog_rejections_total",
     "mnemolog_backlog_oldest_seconds) > 5",
+    "mnemolog_unfetched_seconds) > 5",
     "mnemolog_client_query_seconds",
     "mnemolog_client_query_vectors_total",
     "mnemolog_client_search_hits_total",
