@@ -248,7 +248,7 @@ class Source:
         A text in the very words of its sentence says nothing contrary; it may only ask or suppose.
         """
         subject = fields.get("subject") or ""
-        said = next((text.removeprefix(line) for line in self.turn.lines if text.startswith(line)), text)
+        said = next((text[len(line) :] for line in self.turn.lines if text[: len(line)].casefold() == line), text)
         told = self._told(said, subject)
         is_as_said = comparable_text(_NOTED_DATE.sub("", said)) == comparable_text(self.sentence)
         checks = [self._unsaid_names("subject", read(subject), self.turn.known), self._quoted(told, subject)]
@@ -438,9 +438,9 @@ class Source:
     @cached_property
     def _is_request(self) -> bool:
         """Whether a sentence asks for something to be done, and tells nothing of its speaker beside."""
-        words = " ".join(self.reading.lower)
-        request = PATTERNS["request"].match(words)
-        return request is not None and not _speaks_of_user(read(PATTERNS["to_speaker"].sub(" ", words[request.end() :])))
+        request = PATTERNS["request"].match(words := " ".join(self.reading.lower))
+        beside = PATTERNS["to_speaker"].sub(" ", words[request.end() :]) if request else ""
+        return request is not None and not _speaks_of_user(read(beside))
 
     @cached_property
     def is_wish(self) -> bool:
@@ -767,7 +767,7 @@ class Evidence:
         self.speaker_words, self.speaker_starts, self.speaker_names = _words_of_speakers(self.speakers)
         self.speaker_tokens = self.speaker_names | WORDS_FOR_USER  # with which a text about a speaker may begin
         # Of a line of a transcript a name with digits in it states no number.
-        self.lines = tuple(f"{' '.join(name.split())}: " for name in self.speakers)
+        self.lines = tuple(f"{' '.join(name.casefold().split())}: " for name in self.speakers)
         self.speaker_keys = frozenset(map(normalise, self.speakers))
         earlier = (one for one in background.messages if one.role != "assistant")
         self.names = (  # which may say who "he" is
