@@ -207,7 +207,7 @@ def test_news_of_a_value_and_what_is_no_value_are_told_anew(said: dict[str, Any]
         ("Mira is ill.", "Mira is very ill.", Conflict),
         ("Mira is a nurse.", "Mira is a mother.", Duplicate),
         ("Mira is in Rome.", "Mira is in love.", Duplicate),
-        ("Miras Auto ist kaputt.", "Miras Auto läuft wieder.", Conflict),
+        ("Miras Auto ist kaputt.", "Miras Auto ist wieder heil.", Conflict),
     ],
 )
 def test_other_words_are_told_anew_once_they_were_denied_ended_or_told_otherwise(
