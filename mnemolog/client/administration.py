@@ -253,7 +253,8 @@ class AdminMethods(ImportMixin):
     ) -> list[FailedTurn]:
         """The newest turns that ended failed or rejected, of the whole tenant: an id that is not given is "**" here.
 
-        Of this id, of one `reason` and with an end at or after `since`, where these are given. Dropped ones are not among them.
+        Of this id, of one `reason` and with an end at or after `since`, where these are given. Dropped ones are not
+        among them.
         """
         wide: ScopeArgs = {**WHOLE_TENANT, **scope}
         from_then = None if since is None else checked_time(since)
