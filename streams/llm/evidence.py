@@ -248,10 +248,10 @@ class Source:
         A text in the very words of its sentence says nothing contrary; it may only ask or suppose.
         """
         subject = fields.get("subject") or ""
-        said = next((text.removeprefix(line) for line in self.turn.lines if text.startswith(line)), text)
+        said = next((text[len(line) :] for line in self.turn.lines if text[: len(line)].casefold() == line), text)
         told = self._told(said, subject)
         is_as_said = comparable_text(_NOTED_DATE.sub("", said)) == comparable_text(self.sentence)
-        checks = [self._unsaid_names("subject", read(subject), self.turn.known.lower_set), self._quoted(told, subject)]
+        checks = [self._unsaid_names("subject", read(subject), self.turn.known), self._quoted(told, subject)]
         checks += [] if is_as_said else [self._unsaid(told.own)]
         if self.answer:
             checks.append(self._misread_answer(told.own))
@@ -278,8 +278,7 @@ class Source:
         Other words than these for what is said now may be honest: "thief" of who stole.
         """
         named = read(value)
-        here = self.turn.texts.lower_set.union(told.own.lower)
-        yield from (what for _, what in self._unsaid_names("value", named, here))
+        yield from (what for _, what in self._unsaid_names("value", named, self.turn.texts, told.own))
         said = self.turn.texts.starts | self.question.starts | told.own.starts
         if named.starts and named.starts.isdisjoint(said) and named.starts <= self.turn.before:
             yield f"it says {value}, which was said before"
@@ -301,9 +300,10 @@ class Source:
             is_users = next(rests, "的")[:1] not in ("の", "的")
         return Told(own, words, starts_of(words), is_users)
 
-    def _unsaid_names(self, check: str, own: Reading, known: frozenset[str]) -> Iterator[tuple[str, str]]:
+    def _unsaid_names(self, check: str, own: Reading, *known: Reading) -> Iterator[tuple[str, str]]:
         if own.names or not own.is_spaced:
-            said, signs = known.union(self.question.lower), self.turn.signs.union(self.asked)
+            said = frozenset(self.question.lower).union(*(one.lower_set for one in known))
+            signs = self.turn.signs.union(self.asked)
             for name in strange_names(own, said, signs, self.reading.lower):
                 yield check, f"it says {name}, which no message says"
 
@@ -329,7 +329,7 @@ class Source:
         is_strange = not self.answer and told.isdisjoint(self.near.words)
         if is_strange and not told & turn.words_of(asked=False) and told & turn.words_of(asked=True):
             yield "words", "only a question or the assistant says this"
-        yield from self._unsaid_names("name", own, turn.known.lower_set)
+        yield from self._unsaid_names("name", own, turn.known)
         causes = PATTERNS["cause"].split(" ".join(own.lower))[1:]
         words = turn.known.words | turn.known.signs | self.question.words
         habits = WORDS["habits"].intersection(own.lower)
@@ -355,7 +355,9 @@ class Source:
         named = {DATES.get(token.casefold(), "") for token in rest.tokens if token[0].isupper()} - {""}
         strange = rest.claimed | named
         strange = strange and strange - self.turn.known.details - self.question.details
-        counts = [one for one in self.near.details if one[0].isdigit()] if strange else []
+        if not strange:
+            return
+        counts = [one for one in self.near.details if one[0].isdigit()]
         largest = _LARGEST_COUNT if is_english(self.sentence) is None else len(self.reading.clauses)
         for number in sorted(strange):
             if number.startswith(("month ", "weekday ")):
@@ -419,13 +421,10 @@ class Source:
 
     def _unstated(self, told: Told) -> Iterator[tuple[str, str]]:
         """Whether its sentence only asks, requests, greets or thanks, and the text tells no more than that."""
-        own, words = told.own, " ".join(self.reading.lower)
-        request = PATTERNS["request"].match(words)
-        beside = "" if request is None else PATTERNS["to_speaker"].sub(" ", words[request.end() :])
-        others = (self.turn.texts.starts | self.question.starts) - self.reading.starts
-        if self._is_small_talk and told.starts.isdisjoint(others):
+        own, others = told.own, told.starts - self.reading.starts
+        if self._is_small_talk and others.isdisjoint(self.turn.texts.starts | self.question.starts):
             yield "small talk", "its excerpt only greets, thanks or praises an answer"
-        elif request and told.is_users and not _speaks_of_user(read(beside)):
+        elif told.is_users and self._is_request:
             yield "request", "its excerpt only asks for something to be done"
         elif self.is_question and WORDS["reports"].isdisjoint(own.lower) and not has_condition(own.text):
             yield "question", "its excerpt only asks"
@@ -433,8 +432,15 @@ class Source:
     @cached_property
     def _is_small_talk(self) -> bool:
         """Whether a sentence greets, thanks or praises an answer, and does nothing else."""
-        parts = [" ".join(part).casefold() for part, _ in _parts(self.reading) if part]
-        return bool(parts) and all(map(PATTERNS["small_talk"].fullmatch, parts))
+        talk = PATTERNS["small_talk"]
+        return bool(self.clauses) and all(talk.fullmatch(" ".join(one.said.lower)) for one in self.clauses)
+
+    @cached_property
+    def _is_request(self) -> bool:
+        """Whether a sentence asks for something to be done, and tells nothing of its speaker beside."""
+        request = PATTERNS["request"].match(words := " ".join(self.reading.lower))
+        beside = PATTERNS["to_speaker"].sub(" ", words[request.end() :]) if request else ""
+        return request is not None and not _speaks_of_user(read(beside))
 
     @cached_property
     def is_wish(self) -> bool:
@@ -761,7 +767,7 @@ class Evidence:
         self.speaker_words, self.speaker_starts, self.speaker_names = _words_of_speakers(self.speakers)
         self.speaker_tokens = self.speaker_names | WORDS_FOR_USER  # with which a text about a speaker may begin
         # Of a line of a transcript a name with digits in it states no number.
-        self.lines = tuple(f"{' '.join(name.split())}: " for name in self.speakers)
+        self.lines = tuple(f"{' '.join(name.casefold().split())}: " for name in self.speakers)
         self.speaker_keys = frozenset(map(normalise, self.speakers))
         earlier = (one for one in background.messages if one.role != "assistant")
         self.names = (  # which may say who "he" is

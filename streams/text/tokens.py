@@ -35,7 +35,7 @@ _SHORTEST_COPY: Final = 6  # a word counts as two, a sign of a script without sp
 
 def plain(text: str) -> str:
     """In one form of its characters, with the quotes and dashes of a typewriter: models retype them when they copy."""
-    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
+    return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
 
 def comparable_text(text: str) -> str:
@@ -45,7 +45,7 @@ def comparable_text(text: str) -> str:
 
 def typewriter_quotes(text: str) -> str:
     """A text with these quotes alone, character for character."""
-    return text.translate(_STRAIGHT)
+    return text if text.isascii() else text.translate(_STRAIGHT)
 
 
 def plain_letters(text: str) -> str:
@@ -187,7 +187,9 @@ def _expanded(text: str) -> str:
     if "'" in said:
         said = _SHORTENED.sub(lambda match: _WHOLE[match[1].lower()], said)
         said = _ELIDED.sub("ne ", _CLITIC.sub(" not", said))
-    said = _NEGATED_FORM.sub(r"not \1", _HAS_TO.sub("must", said))
+    said = _HAS_TO.sub("must", said)
+    if "yor" in said or "지" in said:
+        said = _NEGATED_FORM.sub(r"not \1", said)
     if _DIGIT.search(said) is None:
         return said
     said = _THOUSANDS_OF_K.sub(r"\g<1>000", _AGE.sub(" old", said))
