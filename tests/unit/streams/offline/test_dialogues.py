@@ -76,8 +76,9 @@ def test_an_allergy_that_is_denied_in_other_words_waits_and_is_respected_until_t
         *("I'm not allergic to cats.", "If I could eat nuts again!", "Are you sure that I'm not allergic to nuts?"),
         *("I'm still allergic to nuts, the test wasn't wrong.", "She said I'm wrong about films.", "I ate fish again."),
         *("People think I'm not allergic to nuts.", "Everyone at work says I'm not allergic to nuts anymore."),
-        *("Kim has always said I'm not allergic.", "My boss believes my nut allergy is gone.", "My son isn't allergic."),
-        *("She isn't allergic to nuts anymore.", "The doctor told my wife that her nut allergy is gone."),
+        *("Kim has always said I'm not allergic.", "My boss believes my nut allergy is gone."),
+        *("She isn't allergic to nuts anymore.", "My son isn't allergic."),
+        "The doctor told my wife that her nut allergy is gone.",
     ],
 )
 def test_other_sentences_call_no_allergy_in_question(said: str) -> None:
