@@ -275,7 +275,10 @@ ADVICE: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "a wrong key": ({"status": 401, "body": {"error": {"message": "wrong key sk-1"}}}, "correct MNEMOLOG_API_KEY"),
     "a wrong key with 200": ({"body": {"error": {"code": "invalid_api_key"}}}, "correct MNEMOLOG_API_KEY (http_401)"),
     "no log-in": ({"status": 403, "body": {"detail": "Not authenticated"}}, "does not allow this key"),
-    "no money": ({"status": 402, "body": {"error": {"message": "no credit"}}}, "no money left (http_402: no credit)"),
+    "no money": (
+        {"status": 402, "body": {"error": {"message": "no credit"}}},
+        "no money left: pay, or name another server by MNEMOLOG_BASE_URL (http_402: no credit)",
+    ),
     "no such model": ({"status": 404, "body": {"error": "model 'm' not found"}}, "model 'm' not found)"),
     "no such address": ({"status": 404, "body": "Not Found"}, "correct MNEMOLOG_BASE_URL or the name of the model"),
     "sent elsewhere": ({"status": 301, "headers": {"location": "/login"}, "body": ""}, "MNEMOLOG_BASE_URL"),
