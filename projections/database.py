@@ -23,7 +23,6 @@ from psycopg_pool import AsyncConnectionPool
 
 from mnemolog.common.logs import get_logger
 from mnemolog.common.retry import growing_delay, retry_while
-from mnemolog.projections import metrics
 from mnemolog.projections.errors import SchemaMissingError, StatementTimeoutError
 from mnemolog.projections.faults import SlowStatement, StatementTallies, fault_of
 from mnemolog.schemas.vector import Vector
@@ -90,6 +89,8 @@ def open_pool(
         name=application_name,
         timeout=CONNECT_SECONDS * 2,
     )
+    from mnemolog.projections import metrics  # noqa: PLC0415 - Prometheus is a tenth of the import of a client
+
     metrics.POOL_WAITING.labels(pool=pool.name).set_function(lambda: pool.get_stats().get("requests_waiting", 0))
     return pool
 
@@ -158,6 +159,8 @@ async def retry_while_unavailable(
     alone may be quick enough. Every other error passes through, and so does a closed pool. An operation whose
     answer got lost runs twice.
     """
+    from mnemolog.projections import metrics  # noqa: PLC0415 - as in `open_pool`
+
     slow, is_waiting = SlowStatement(tallies, name), False
 
     async def attempt() -> T:

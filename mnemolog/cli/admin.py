@@ -179,8 +179,7 @@ def drop(
         from mnemolog.admin import drop_turns  # noqa: PLC0415 - loads the drivers
 
         whole = None if turn_id is None else await whole_turn_id(client, turn_id, user=user)
-        found = await client.admin.failed_turns(limit=limit, reason=reason, user_id=user or "**")
-        given_up = [one for one in found if whole in (None, one.turn_id)]
+        given_up = await client.admin.failed_turns(limit=limit, turn_id=whole, reason=reason, user_id=user or "**")
         if whole and not given_up:
             raise _refused(f"turn {whole} is none that failed or was rejected, or it was given up before")
         await drop_turns(discovered_settings(tenant=tenant), given_up, actor=actor, why=why)

@@ -246,17 +246,21 @@ class AdminMethods(ImportMixin):
         self,
         *,
         limit: int = 100,
+        turn_id: str | None = None,
         reason: str | None = None,
         since: When | None = None,
         **scope: Unpack[ScopeArgs],
     ) -> list[FailedTurn]:
         """The newest turns that ended failed or rejected, of the whole tenant: an id that is not given is "**" here.
 
-        Of one `reason` and with an end at or after `since`, where these are given. Dropped ones are not among them.
+        Of this id, of one `reason` and with an end at or after `since`, where these are given. Dropped ones are not
+        among them.
         """
         wide: ScopeArgs = {**WHOLE_TENANT, **scope}
         from_then = None if since is None else checked_time(since)
-        return await self._query(failed_turns, scope_filter(wide), limit=limit, reason=reason, since=from_then)
+        return await self._query(
+            failed_turns, scope_filter(wide), limit=limit, turn_id=turn_id, reason=reason, since=from_then
+        )
 
     @Read
     async def received_turn(

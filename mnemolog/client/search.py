@@ -11,7 +11,6 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt, ValidationEr
 
 from mnemolog.client.base import ClientBase, Read
 from mnemolog.client.inputs import ScopeArgs, When, check_time, kind_of, scope_ids, scope_of
-from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS, SEARCH_HITS, search_phase
 from mnemolog.projections.context import (
     DEFAULT_BUDGET_TOKENS,
     MIN_CONFIDENCE,
@@ -253,6 +252,8 @@ def mean_vector(vectors: Sequence[Vector]) -> Vector:
 
 def count_hits(hits: Iterable[Hit], threshold: float) -> None:
     """Add the hits of a search to the metric; `threshold` is the cosine from which a vector alone finds a fact."""
+    from mnemolog.client.metrics import SEARCH_HITS  # noqa: PLC0415 - Prometheus is a tenth of the import of a client
+
     for hit in hits:
         SEARCH_HITS.labels(found_by=found_by(hit.score, threshold)).inc()
 
@@ -385,12 +386,16 @@ class SearchMixin(ClientBase):
         about = await self._query(summaries_of_facts, [*lasting, *hits]) if summaries else []
         summed_up = await self._query(facts_of_summaries, about, at) if about and not doubtful else []
         context = compose(lasting, hits, rules, at=at, summaries=about, summed_up=summed_up)
+        from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS  # noqa: PLC0415 - as in `count_hits`
+
         CONTEXT_TOKENS.observe(context.tokens)
         for reason, number in context.left_out_counts.items():
             CONTEXT_LEFT_OUT.labels(reason=reason).inc(number)
         return replace(context, notice=found.notice) if found and found.notice else context
 
     async def _search(self, query: str, arguments: SearchArgs) -> SearchResult:
+        from mnemolog.client.metrics import search_phase  # noqa: PLC0415 - as in `count_hits`
+
         asked = search_options(arguments)
         aids, within = SearchAids.read(arguments, asked.filters), search_scopes(arguments, asked.filters)
         check_unicode(query)
@@ -456,6 +461,8 @@ class SearchMixin(ClientBase):
         A period may be named by an event ("after the wedding"): the event is dated by the fact that has most of its
         words. Raises `QueryError` where the search is to be narrowed and the package that reads times is missing.
         """
+        from mnemolog.client.metrics import search_phase  # noqa: PLC0415 - as in `count_hits`
+
         if when == "ignore" or options.period is not None:
             return options, None
         at = self._now()

@@ -174,15 +174,16 @@ async def failed_turns(
     scope: ScopeFilter,
     *,
     limit: int,
+    turn_id: str | None = None,
     reason: str | None = None,
     since: datetime | None = None,
 ) -> list[FailedTurn]:
     """The newest `limit` turns of a scope that ended failed or rejected and were not dropped, the newest first.
 
-    Of one `reason` and with an end at or after `since`, where these are given.
+    Of this id, of one `reason` and with an end at or after `since`, where these are given.
     """
     query = read_query("audit", "failed_turns", scope=scope.parameters, row="c")
-    given = {**scope.parameters, "limit": limit, "reason": reason, "since": since}
+    given = {**scope.parameters, "limit": limit, "turn_id": turn_id, "reason": reason, "since": since}
     return await fetch_rows(conn, FailedTurn, query, given)
 
 

@@ -152,6 +152,7 @@ WHERE {{unmended c}}
         ({scope})
         OR (c.tenant = '' AND %(user_id)s = '**' AND %(agent_id)s = '**' AND %(app_id)s = '**' AND %(run_id)s = '**')
     )
+    AND (%(turn_id)s::text IS NULL OR c.source_id = %(turn_id)s)
     AND (%(reason)s::text IS NULL OR c.reason = %(reason)s)
     AND (%(since)s::timestamptz IS NULL OR c.decided_at >= %(since)s)
 ORDER BY c.decided_at DESC, c.partition, c.log_offset DESC

@@ -19,6 +19,7 @@ from mnemolog.schemas.vector import Vector, cosine_similarity
 from mnemolog.streams.ends import heirs, last_held, same_value
 from mnemolog.streams.merges import known_candidate
 from mnemolog.streams.resolution.guards import StatementContext, TurnRules, is_plan, predates, statement_confidence
+from mnemolog.streams.text.assertions import tells_otherwise
 from mnemolog.streams.text.differences import (
     relate_subjects,
     same_negations,
@@ -117,18 +118,17 @@ def tells_again(fact: ExtractedFact, known: Candidate, candidates: Sequence[Cand
 
 
 def _has_news_since(fact: ExtractedFact, known: Candidate, candidates: Sequence[Candidate], rules: TurnRules) -> bool:
-    """Whether a statement of an end or a change tells it of what has begun, or was said, since a known fact told one.
+    """Whether something that a statement speaks of began, ended or was told otherwise since a known fact was last said.
 
-    Such a known fact is no candidate either. A value that a key has goes on until there is news of that key, whatever
-    else was said.
+    Then the known fact is no candidate either. An end or a change tells of whatever else was said near it. A value that
+    a key has goes on until there is news of that key, whatever else was said.
     """
     tells, last_said = _tells(fact), last_held(known)
-    if tells == "new":
-        return False
+    since = [other for other in candidates if other.status == "active" and last_held(other) > last_said]
     others = [
         other
-        for other in conflicting_facts(fact, candidates, rules)
-        if other.status == "active" and _tells(other) != tells and last_held(other) > last_said
+        for other in (conflicting_facts(fact, since, rules) if since else ())
+        if (tells_otherwise(fact, other) if tells == "new" else _tells(other) != tells)
     ]
     if _has_value(fact, known):
         others = [

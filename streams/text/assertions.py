@@ -25,6 +25,7 @@ from mnemolog.streams.text.tokens import (
     CONJUNCTIONS,
     DATES,
     NEGATIONS,
+    PATTERNS,
     QUALIFIERS,
     TENSE_ENDINGS,
     TENSES,
@@ -129,6 +130,25 @@ def contrary(one: Reading, other: Reading) -> bool:
             if is_all and all(None not in side and side[0] != side[1] for side in sides):
                 return True
     return False
+
+
+def tells_otherwise(fact: ExtractedFact, known: Candidate) -> bool:
+    """Whether a known fact tells that what a statement tells is not so, has ended, or is otherwise.
+
+    An end is one of all that it names: "Kim and I are divorced" of "I married Kim". A state ("my dog is ill") is told
+    otherwise by all that is said of the thing ("my dog recovered"), of a person ("I'm ill") only by another state.
+    """
+    own, other = read(fact.text), read(known.text)
+    ended = frozenset(other.stems) - {stem_of(word) for word in other.ending.split()}
+    if contrary(own, other) or (other.ending and ended and ended <= {*own.stems}):
+        return True
+    state, known_state = (PATTERNS["state"].match(" ".join(one.lower)) for one in (own, other))
+    if state is None:
+        return False
+    if known_state and known_state["thing"] == state["thing"]:
+        return known_state["state"] != state["state"]
+    thing = frozenset(read(state["thing"]).stems)
+    return thing <= {*other.stems} and not thing <= {*read(fact.subject or "").stems, *map(stem_of, own.names)}
 
 
 def _is_denied(word: str, reading: Reading) -> bool | None:

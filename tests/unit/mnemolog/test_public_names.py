@@ -91,7 +91,7 @@ def test_the_client_loads_nothing_of_the_worker() -> None:
         f"mnemolog.projections.queries.{name}" for name in ("audit", "diff", "explain", "pending", "write_result")
     ]
     others = "mnemolog.cli", "mnemolog.embedded", "mnemolog.testing", "mnemolog.streams.kafka.sender"
-    libraries = "structlog", "rapidfuzz", "faust", "openai", "onnxruntime", "numpy", "dateparser"
+    libraries = "structlog", "rapidfuzz", "faust", "openai", "onnxruntime", "numpy", "dateparser", "prometheus_client"
     assert packages_loaded_by("mnemolog.client.sync_client", *worker, *others, *libraries) == []
 
 

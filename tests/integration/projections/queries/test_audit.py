@@ -179,6 +179,7 @@ async def test_failed_turns_are_listed_by_reason_and_time_until_they_are_dropped
 
     assert [one.turn_id for one in await listed(reason="no_reply")] == ["1", "2", "2"]
     assert [one.turn_id for one in await listed(since=day(2))] == ["2", "2", "3"]
+    assert [one.turn_id for one in await failed_turns(db.conn, TENANT, limit=1, turn_id="1")] == ["1"]
     (late,) = await listed(ScopeFilter.of_scope(ALICE), reason="no_reply", since=day(2))
     await drop_turns(db.conn, [late], actor="kim", why="a test of ours")
     await drop_turns(db.conn, [late], actor="lee", why="once more")

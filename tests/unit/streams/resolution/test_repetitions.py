@@ -115,11 +115,14 @@ def test_an_end_that_is_told_again_may_end_what_has_begun_since(hint: str, other
         ("Ich habe mein Auto verkauft.", "Ich habe ein Auto gekauft."),
     ],
 )
-def test_an_end_by_its_words_alone_is_told_anew_once_something_began(end: str, beginning: str) -> None:
+def test_an_end_by_its_words_alone_is_told_anew_once_something_began_and_a_beginning_once_it_ended(
+    end: str, beginning: str
+) -> None:
     known, other = known_fact(1.0, end), known_fact(0.7, beginning, true_from=TODAY - DAY)
     assert again(known, other, text=end) is Conflict
     assert again(known, text=end) is Duplicate
-    assert again(other, known.model_copy(update={"said_at": TODAY}), text=beginning) is Duplicate
+    assert again(other, known, text=beginning) is Duplicate
+    assert again(other, known.model_copy(update={"said_at": TODAY}), text=beginning) is Conflict
 
 
 def test_a_model_and_one_that_is_asked_again_repeat_by_the_rule_of_equal_words() -> None:
@@ -185,9 +188,35 @@ def test_news_of_a_value_and_what_is_no_value_are_told_anew(said: dict[str, Any]
     assert again(known, began, text="Mira is vegan now.", **told) is Conflict
 
 
-def test_what_is_said_again_without_an_end_is_a_repetition_whatever_began() -> None:
-    began = known_fact(0.9, "Mira lives in Rome.", true_from=TODAY - DAY)
-    assert again(known_fact(1.0, "Mira likes tea."), began, text="Mira likes tea.") is Duplicate
+@pytest.mark.parametrize(
+    ("text", "since", "kind"),
+    [
+        ("Mira likes tea.", "Mira lives in Rome.", Duplicate),
+        ("Mira likes tea.", "Mira likes coffee.", Duplicate),
+        ("Mira likes drinking tea.", "Mira stopped drinking coffee.", Duplicate),
+        ("Mira likes tea.", "Mira does not like tea.", Conflict),
+        ("Mira married Tom.", "Tom and Mira are divorced.", Conflict),
+        ("Mira works at Acme.", "Mira was laid off by Acme.", Conflict),
+        ("Mira works at Acme.", "Mira was laid off by Bosch.", Duplicate),
+        ("Mira's dog is ill.", "Mira's dog is well.", Conflict),
+        ("Mira's dog is ill.", "Mira's dog recovered.", Conflict),
+        ("Mira's dog is ill.", "Mira's cat is well.", Duplicate),
+        ("Mira's dog is ill.", "Tom's dog recovered.", Duplicate),
+        ("Mira is ill.", "Mira is fine again.", Conflict),
+        ("Mira is ill.", "Mira likes tea.", Duplicate),
+        ("Mira is ill.", "Mira is very ill.", Conflict),
+        ("Mira is a nurse.", "Mira is a mother.", Duplicate),
+        ("Mira is in Rome.", "Mira is in love.", Duplicate),
+        ("Miras Auto ist kaputt.", "Miras Auto ist wieder heil.", Conflict),
+    ],
+)
+def test_other_words_are_told_anew_once_they_were_denied_ended_or_told_otherwise(
+    text: str, since: str, kind: type
+) -> None:
+    known, other = known_fact(1.0, text), known_fact(0.9, since, said_at=TODAY - DAY)
+    assert again(known, other, text=text, subject="Mira") is kind
+    before = other.model_copy(update={"true_from": LAST_YEAR - DAY, "said_at": None})
+    assert again(known, before, text=text, subject="Mira") is Duplicate
 
 
 def repeated(
