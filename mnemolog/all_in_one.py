@@ -20,6 +20,7 @@ from mnemolog.extras import is_installed
 from mnemolog.settings import Settings
 
 if TYPE_CHECKING:
+    from mnemolog.streams.llm.ports import Problems
     from mnemolog.streams.runtime.worker import WorkerReport
 
 EMBEDDED_PARTITIONS: Final = 4
@@ -53,7 +54,7 @@ async def run_all_in_one(
     with suppress(StopRequested):
         async with AsyncExitStack() as held:
             running, stack = await held.enter_async_context(start.servers(stop, test=test))
-            await cancel_on_stop(stop, start.loading)
+            problems = await cancel_on_stop(stop, start.loading)
             http_url = await held.enter_async_context(_http_server(running))
 
             def on_ready(report: "WorkerReport") -> None:
@@ -72,7 +73,7 @@ async def run_all_in_one(
                 announce(addresses)
 
             start.progress(STAGES_STEP, 0, 1)
-            await _run_stages(running, stack, stop, on_ready)
+            await _run_stages(running, stack, stop, on_ready, problems)
 
 
 @asynccontextmanager
@@ -120,7 +121,7 @@ class _Start:
         self._settings = settings
         self._admin = asyncio.create_task(asyncio.to_thread(import_module, "mnemolog.admin"))
         self.loading = asyncio.create_task(self._load())
-        """Ends when all packages are imported and the model is loaded."""
+        """Ends when all packages are imported and the model is loaded; gives which models fail."""
 
     @asynccontextmanager
     async def servers(self, stop: asyncio.Event, *, test: bool) -> AsyncIterator[tuple[Settings, EmbeddedStack | None]]:
@@ -155,17 +156,17 @@ class _Start:
                 update["metrics_port"] = 0
             yield settings.model_copy(update=update), running
 
-    async def _load(self) -> None:
+    async def _load(self) -> "Problems":
         with self._step("loading the model"):
             await self._admin
             await asyncio.to_thread(import_module, "mnemolog.streams.runtime.worker")
             from mnemolog.streams.runtime.models import (  # noqa: PLC0415 - now it takes no time
+                failing_models,
                 preload_models,
-                warn_of_failing_models,
             )
 
             await asyncio.to_thread(preload_models, self._settings)
-        await warn_of_failing_models(self._settings)
+        return await failing_models(self._settings)
 
     async def _create_topics(self, kafka: str) -> None:
         await self._admin
@@ -198,13 +199,17 @@ def partitions_of(settings: Settings) -> int:
 
 
 async def _run_stages(
-    settings: Settings, stack: EmbeddedStack | None, stop: asyncio.Event, on_ready: "Callable[[WorkerReport], None]"
+    settings: Settings,
+    stack: EmbeddedStack | None,
+    stop: asyncio.Event,
+    on_ready: "Callable[[WorkerReport], None]",
+    failing: "Problems",
 ) -> None:
     """Run the stages until `stop`, or until a server ends by itself, which is raised."""
     from mnemolog.streams.runtime.worker import ALL_STAGES, run_worker  # noqa: PLC0415 - as above
 
     ending = asyncio.Event()
-    worker = asyncio.create_task(run_worker(settings, ALL_STAGES, ending, on_ready=on_ready))
+    worker = asyncio.create_task(run_worker(settings, ALL_STAGES, ending, on_ready=on_ready, failing=failing))
     watch = asyncio.create_task(stack.watch() if stack else asyncio.Event().wait())
     stopped = asyncio.create_task(stop.wait())
     try:

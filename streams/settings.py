@@ -145,7 +145,7 @@ class StreamsSettings(PostgresSettings):
         default="json_schema", description="how the server is asked for structured output"
     )
     leave_out: tuple[
-        Literal["system", "temperature", "seed", "response_format", "dimensions", "encoding_format"], ...
+        Literal["system", "max_tokens", "temperature", "seed", "response_format", "dimensions", "encoding_format"], ...
     ] = Field(
         default=(),
         description="parameters not sent to the server (a JSON list); one that it refuses is left out anyway. "
@@ -160,6 +160,9 @@ class StreamsSettings(PostgresSettings):
         default=DEFAULT_CURRENCY, min_length=1, max_length=12, description="the currency of `prices`, as it is shown"
     )
     llm_timeout: Seconds = Field(default=25.0, description="seconds one completion may take; below `drain_grace`")
+    llm_max_tokens: int = Field(
+        default=8192, ge=256, description="tokens of a completion at the most, with what a model thinks before it"
+    )
     embedding_timeout: Seconds = Field(default=25.0, description="seconds one embedding call may take")
     llm_concurrency: int = Field(default=128, ge=1, description="completions at once")
     embedding_concurrency: int = Field(default=4, ge=1, description="embedding calls at once")

@@ -38,7 +38,7 @@ from mnemolog.streams.llm.ports import (
     Usage,
 )
 
-CUT_OFF_NOTE: Final = "the answer was cut off at the token limit of the server: what it says last may be missing"
+CUT_OFF_NOTE: Final = "the answer was cut off at the token limit: what it says last may be missing"
 MAX_LINE = 2000
 MAX_COMPLAINTS = 10
 """What remains is for the next re-prompt."""

@@ -5,8 +5,9 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from time import perf_counter
 from typing import Final, Literal, TypeVar
 
@@ -55,9 +56,10 @@ FAILURES_TO_TELL: Final = 2
 _ADVICE: Final[Mapping[str, str]] = {
     "http_401": "the server refuses the key: correct MNEMOLOG_API_KEY",
     "http_403": "the server does not allow this key what is asked: correct MNEMOLOG_API_KEY or the model",
-    "http_402": "the account at the server has no money left",
+    "http_402": "the account at the server has no money left: pay, or name another server by MNEMOLOG_BASE_URL",
     "http_404": "the server knows no such address or model: correct MNEMOLOG_BASE_URL or the name of the model",
-    "http_429": "the quota of the account, or its rate, is used up",
+    "http_429": "the quota of the account, or its rate, is used up: raise the limit at the provider, or name another "
+    "server by MNEMOLOG_BASE_URL",
     "http_400": "the server refuses what is asked: its words are in the log; MNEMOLOG_LEAVE_OUT leaves parameters out",
     "http_501": "the server lacks what is asked: start it in another way, or ask another one",
     "too_long": "what is asked is longer than the context of the model: start the server with a longer one",
@@ -92,15 +94,16 @@ class CallFailure:
 
     `unavailable`: no usable answer; the next attempt waits longer and longer.
     `refused`: the server says that this very request is wrong; waiting is no use, so the next attempt comes soon.
-    Both count alike. `code` has few values (it becomes a label), `retry_after` is in seconds. `refuses` is a parameter
-    of the request that the server names, `is_too_long` whether it says that a text is too long. `is_of_probe`: it was
-    about a greeting, so that no word of a user is in `detail`.
+    Both count alike. `code` has few values (it becomes a label), `retry_after` is in seconds, from `failed_at` on.
+    `refuses` is a parameter of the request that the server names, `is_too_long` whether it says that a text is too
+    long. `is_of_probe`: it was about a greeting, so that no word of a user is in `detail`.
     """
 
     kind: Literal["unavailable", "refused"] = "unavailable"
     code: str
     detail: str = ""
     retry_after: float | None = None
+    failed_at: datetime = field(default_factory=partial(datetime.now, UTC), compare=False)
     refuses: str | None = None
     is_too_long: bool = False
     is_of_probe: bool = False
@@ -110,7 +113,8 @@ class CallFailure:
         """What it means, and what to do, in a sentence that has no key and no word of a user."""
         is_quotable = self.code in _QUOTABLE or (self.is_of_probe and self.code in ("http_400", "http_422"))
         said = f": {self.detail}" if self.detail and is_quotable else ""
-        wait = f"; it is to be asked again in {self.retry_after:.0f} s" if self.retry_after else ""
+        until = self.failed_at + timedelta(seconds=self.retry_after or 0)
+        wait = f"; it asks for no call before {until:%Y-%m-%d %H:%M:%S} UTC" if self.retry_after else ""
         kind = "too_long" if _CONTEXT.search(self.detail) else _SAME_ADVICE.get(self.code, self.code)
         advice = _ADVICE.get(kind, "the server fails: see its log")
         return f"{advice} ({self.code}{said}{wait})"
@@ -120,6 +124,7 @@ class CallFailure:
 class RetrySettings:
     """Times in seconds. Waits are drawn evenly from 0 to `initial_delay` * 2^n, at most `max_delay` (full jitter).
 
+    A server that names a longer wait often recovers much sooner: it is asked again after `max_delay`, too.
     `failures_to_pause` failures in a row, of any calls and probes, pause all calls. At a failure rate of 50 % that many
     come in a row once in a million attempts.
     """
@@ -127,7 +132,6 @@ class RetrySettings:
     max_concurrent: int = 32
     initial_delay: float = 0.5
     max_delay: float = 30.0
-    max_retry_after: float = 3600.0
     failures_to_pause: int = 20
 
 
@@ -196,11 +200,8 @@ class CallRetrier:
             suspicion.add_failure(successes=successes, failures=failed)
             if suspicion.is_conclusive:
                 raise PromptRefusedError(outcome.code, outcome.detail)
-            if successes > 0:
-                if divisible:
-                    raise BatchSuspectError(f"{outcome.code}: {outcome.detail}")
-                if outcome.retry_after is not None:
-                    outcome = replace(outcome, retry_after=min(outcome.retry_after, self._settings.max_delay))
+            if successes > 0 and divisible:
+                raise BatchSuspectError(f"{outcome.code}: {outcome.detail}")
             await asyncio.sleep(self._growing_delay(1 if outcome.kind == "refused" else failures, outcome))
 
     async def _run(
@@ -230,7 +231,7 @@ class CallRetrier:
         settings = self._settings
         if failure.retry_after is not None:
             # the jitter keeps all callers from coming back in the same moment
-            return min(failure.retry_after, settings.max_retry_after) + self._uniform(0, settings.initial_delay)
+            return min(failure.retry_after, settings.max_delay) + self._uniform(0, settings.initial_delay)
         return self._uniform(0, self._longest_delay(failures))
 
     def _record(self, outcome: object) -> None:

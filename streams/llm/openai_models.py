@@ -43,9 +43,10 @@ _REFUSED_STATUSES: Final = frozenset({400, 413, 414, 422, 431})
 """What the server says about this request. Other statuses can pass: a load, an outage, a key to be renewed."""
 _TOO_LARGE: Final = "too large"
 """In the message of a 429: the request alone exceeds the limit of a minute, so that no waiting helps."""
-Parameter = Literal["system", "temperature", "seed", "response_format", "dimensions", "encoding_format"]
+Parameter = Literal["system", "max_tokens", "temperature", "seed", "response_format", "dimensions", "encoding_format"]
 """What a request can do without; without `system` the instructions stand in the first message of the user."""
 _PARAMETER_WORDS: Final[Mapping[Parameter, re.Pattern[str]]] = {
+    "max_tokens": re.compile(r"\bmax_(?:completion_)?tokens\b|\bin the completion\b"),
     "response_format": re.compile(
         r"response[_ ]format|json[_ ](?:schema|object|mode)|structured output|grammar|guided decoding"
     ),
@@ -83,6 +84,7 @@ _ANSWER_FIELDS: Final = (
 """Where servers put an answer."""
 _OF_SERVER: Final = frozenset({"connection", "timeout", "not_json", "unexpected_reply", "other_model"})
 """Failures, besides statuses, with which a fallback is asked."""
+_LONGEST_WAIT: Final = 86_400.0  # seconds; who names a longer one may have sent a wrong date
 AWAY_SECONDS: Final = 60.0
 """So long an endpoint that failed is asked after its fallbacks, unless it says how long."""
 UNANSWERED_SECONDS: Final = 6.0
@@ -109,6 +111,7 @@ class Endpoint:
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 60.0
+    max_tokens: int = 8192
     retry: RetrySettings = field(default_factory=RetrySettings)
     problems: ports.Problems = field(default_factory=dict)
 
@@ -388,10 +391,10 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
             if math.isfinite(seconds := float(headers.get(name) or "") * unit):
-                return max(0.0, seconds)
+                return min(max(0.0, seconds), _LONGEST_WAIT)
     with suppress(ValueError):
         when = parsedate_to_datetime(headers.get("retry-after") or "")
-        return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
+        return min(max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds()), _LONGEST_WAIT)
     return None
 
 
@@ -506,6 +509,7 @@ class OpenAiChatModel:
 
     async def _attempt(self, prompt: ports.Prompt, *, is_probe: bool = False) -> ports.Reply | CallFailure:
         form: dict[Parameter, Any] = {"system": True, "temperature": 0.0, "seed": 0}
+        form["max_tokens"] = self._endpoint.max_tokens
         if self._structured_output == "json_schema":
             strict = {"name": prompt.purpose, "strict": True, "schema": prompt.schema}
             form["response_format"] = {"type": "json_schema", "json_schema": strict}
@@ -700,6 +704,7 @@ def endpoint_of(settings: StreamsSettings, problems: ports.Problems | None = Non
         base_url=settings.base_url,
         api_key=settings.api_key.get_secret_value() if settings.api_key else None,
         timeout=settings.embedding_timeout if embeds else settings.llm_timeout,
+        max_tokens=settings.llm_max_tokens,
         retry=RetrySettings(max_concurrent=settings.embedding_concurrency if embeds else settings.llm_concurrency),
         problems={} if problems is None else problems,
     )

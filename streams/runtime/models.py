@@ -103,10 +103,14 @@ PROBE_SECONDS: Final = 10.0
 """So long a server that does not answer delays a start."""
 
 
-async def warn_of_failing_models(settings: StreamsSettings) -> None:
-    """Ask each model of each server once, all at once, and log a warning with what to do for one that fails."""
+async def failing_models(settings: StreamsSettings) -> Problems:
+    """Ask each model of each server once, all at once, and log a warning with what to do for one that fails.
+
+    Gives what fails of the first server, for whoever looks before the first turn; a fallback may do for it.
+    """
+    problems: Problems = {}
     if "openai" not in (settings.provider, settings.embedding_provider):
-        return
+        return problems
     from mnemolog.streams.llm.openai_models import OpenAiChatModel, OpenAiEmbedder  # noqa: PLC0415 -- loads its package
 
     short = {name: min(getattr(settings, name), PROBE_SECONDS) for name in ("llm_timeout", "embedding_timeout")}
@@ -116,21 +120,24 @@ async def warn_of_failing_models(settings: StreamsSettings) -> None:
         own = {"chat_model": one.chat_model, "resolve_model": None} if one.chat_model else {}
         there = own | {"base_url": one.base_url, "api_key": one.api_key}
         servers.append((first.model_copy(update=there), one.embeds))
-    models: list[tuple[str | None, ChatModel | Embedder]] = []
+    models: list[tuple[StreamsSettings, str, ChatModel | Embedder]] = []
     for server, embeds in servers:
         names = dict.fromkeys((server.chat_model, server.resolve_model or server.chat_model))
         chats = (build_chat_model(server.model_copy(update={"chat_model": name})) for name in names)
-        models += ((server.base_url, chat) for chat in chats)
-        models += [(server.base_url, build_embedder(server))] * embeds
+        models += ((server, purpose, chat) for purpose, chat in zip(("extract", "resolve"), chats, strict=False))
+        models += [(server, "embed", build_embedder(server))] * embeds
 
-    async def ask(address: str | None, model: ChatModel | Embedder) -> None:
+    async def ask(server: StreamsSettings, purpose: str, model: ChatModel | Embedder) -> None:
         if isinstance(model, OpenAiChatModel | OpenAiEmbedder):
             outcome = await model.probe()
             if isinstance(outcome, CallFailure):
-                log.warning("model_fails", model=model.model, server=address, problem=outcome.advice)
+                log.warning("model_fails", model=model.model, server=server.base_url, problem=outcome.advice)
+                if server is first and not settings.fallbacks:
+                    problems[f"{purpose} {model.model}"] = f"at the start {outcome.advice}"
         await model.close()
 
     await asyncio.gather(*(ask(*one) for one in models))
+    return problems
 
 
 def build_chat_model(settings: StreamsSettings, problems: Problems | None = None) -> ChatModel:

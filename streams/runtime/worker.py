@@ -125,16 +125,17 @@ async def run_worker(
     *,
     on_ready: Callable[[WorkerReport], None] | None = None,
     prepare: Callable[[MutableMapping[str, str]], Coroutine[Any, Any, None]] | None = None,
+    failing: Mapping[str, str] | None = None,
 ) -> None:
     """Run `stages` until `stop` is set, then drain and return.
 
-    `prepare` comes first, while `/health` shows what it waits for; a stop during it ends at once. Then topics and
-    tables must exist. Raises `StartRefused` for what a person has to change first, and
+    `failing` is what fails already. `prepare` comes first, while `/health` shows what it waits for; a stop during it
+    ends at once. Then topics and tables must exist. Raises `StartRefused` for what a person has to change first, and
     `ProviderConfigurationError` for a model that cannot be built. What fails later is retried or restarted.
     """
     if settings.kafka is None or settings.postgres is None:
         raise StartRefused("a worker needs MNEMOLOG_KAFKA and MNEMOLOG_POSTGRES")
-    health = Health(stages=dict.fromkeys(stages, False))
+    health = Health(stages=dict.fromkeys(stages, False), failing=dict(failing or {}))
     async with serve_metrics(settings.metrics_host, settings.metrics_port, health) as metrics_url:
         report = WorkerReport(stages=tuple(stages), metrics_url=metrics_url)
 

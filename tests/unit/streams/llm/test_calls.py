@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,12 @@ from tests.support.virtual_time import in_virtual_time
 FAILED = CallFailure(kind="unavailable", code="http_503")
 REFUSED = CallFailure(kind="refused", code="http_400", detail="context too long")
 Attempt = Callable[[], Awaitable[str | CallFailure]]
+
+
+QUOTA = (
+    "the quota of the account, or its rate, is used up: raise the limit at the provider, or name another server by "
+    "MNEMOLOG_BASE_URL (http_429: no credits)"
+)
 
 
 class ScriptedServer:
@@ -51,7 +58,7 @@ def now() -> float:
     ("code", "detail", "problem"),
     [
         ("http_401", "key sk-123", "the server refuses the key: correct MNEMOLOG_API_KEY (http_401)"),
-        ("http_429", "no credits", "the quota of the account, or its rate, is used up (http_429: no credits)"),
+        ("http_429", "no credits", QUOTA),
         ("http_500", "said: my salary", "the server fails: see its log (http_500)"),
     ],
 )
@@ -177,14 +184,19 @@ async def test_waits_double_up_to_the_longest_and_are_drawn_from_zero() -> None:
     assert drawn == [(0, 1)] * 5
 
 
-@pytest.mark.parametrize(("probe_fails", "least", "most"), [(False, 30, 31), (True, 3600, 3631)])
+@pytest.mark.parametrize(("named", "least"), [(7, 7), (3600, 30)])
+@pytest.mark.parametrize("probe_fails", [False, True])
 @in_virtual_time
-async def test_retry_after_is_honoured_as_long_as_nothing_succeeds(*, probe_fails: bool, least: int, most: int) -> None:
-    asked = CallFailure(kind="unavailable", code="http_429", retry_after=1e9)
+async def test_a_named_wait_is_kept_up_to_the_longest_delay_and_told(
+    *, probe_fails: bool, named: float, least: int
+) -> None:
+    at = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    asked = CallFailure(kind="unavailable", code="http_429", retry_after=named, failed_at=at)
+    assert f"; it asks for no call before {at + timedelta(seconds=named):%Y-%m-%d %H:%M:%S} UTC)" in asked.advice
     outcomes = iter([asked])
     probe = ScriptedServer(lambda: FAILED if probe_fails else None)
     await retrier(probe).call(ScriptedServer(lambda: next(outcomes, None)))
-    assert least <= now() <= most + 4
+    assert least <= now() <= least + 5
 
 
 @in_virtual_time

@@ -70,7 +70,7 @@ def test_retry_after_comes_as_seconds_milliseconds_or_date() -> None:
     now = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
     assert retry_after({"retry-after": "7"}, now) == 7
     assert retry_after({"retry-after-ms": "250", "retry-after": "7"}, now) == 0.25
-    for seconds, expected in ((90, 90), (-90, 0)):
+    for seconds, expected in ((90, 90), (-90, 0), (1e9, 86400)):
         date = format_datetime(now + timedelta(seconds=seconds), usegmt=True)
         assert retry_after({"retry-after": date}, now) == expected
     for unread in ({"retry-after": "soon"}, {"retry-after": "nan"}, {}):
@@ -86,7 +86,7 @@ def test_a_missing_key_is_said_at_start_and_a_key_is_never_shown(monkeypatch: py
     assert "secret" not in repr(Endpoint(api_key="secret"))
 
 
-async def test_a_start_warns_of_each_model_and_server_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_start_tells_each_model_and_server_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     with OpenAiServer() as server, OpenAiServer() as other, OpenAiServer() as small, capture_logs() as logs:
         fallbacks = (Fallback(base_url=other.base_url, embeds=True), Fallback(base_url=small.base_url, chat_model="s"))
         hanging, refusing = server.base_url, other.base_url
@@ -99,17 +99,20 @@ async def test_a_start_warns_of_each_model_and_server_that_fails(monkeypatch: py
             embedding_model="e",
             fallbacks=fallbacks,
         )
-        await models.warn_of_failing_models(settings)
+        assert await models.failing_models(settings) == {}
         expected = [{"chat": 2, "embeddings": 1}, {"chat": 2, "embeddings": 1}, {"chat": 1}]
         assert ([dict(one.requests) for one in (server, other, small)], logs) == (expected, [])
         server.fail(mode="hang", times=None)
         other.fail(mode="status", status=401, times=None, path="chat", containing='"r"')
         monkeypatch.setattr(models, "PROBE_SECONDS", 4.0)
-        asking = asyncio.create_task(models.warn_of_failing_models(settings))
+        asking = asyncio.create_task(models.failing_models(settings))
         await eventually(lambda: server.requests == {"chat": 4, "embeddings": 2})
         # They are asked at once, before the first has failed.
         assert all(one["server"] != hanging for one in logs)
-        await asking
+        assert await asking == {}  # a fallback may do for it
+        alone = settings.model_copy(update={"base_url": refusing, "fallbacks": ()})
+        told = await models.failing_models(alone)
+    assert told == {"resolve r": "at the start the server refuses the key: correct MNEMOLOG_API_KEY (http_401)"}
     failed = {(one["model"], one["server"]) for one in logs if one["event"] == "model_fails"}
     assert failed == {(name, hanging) for name in "cre"} | {("r", refusing)}
     assert {"no reply within 4 s" in one["problem"] for one in logs if one.get("server") == hanging} == {True}
