@@ -235,11 +235,6 @@ def search_scopes(given: SearchArgs | ContextArgs, wanted: Filter = EVERYTHING) 
     return checked_scopes(scopes)
 
 
-def joined_words(question: str, wordings: Sequence[str]) -> str:
-    """The text whose words are looked for."""
-    return "\n".join((question, *wordings))
-
-
 def mean_vector(vectors: Sequence[Vector]) -> Vector:
     """The direction between vectors of one model, of length 1; the first one where they cancel each other out."""
     first, *others = vectors
@@ -402,7 +397,7 @@ class SearchMixin(ClientBase):
         question = storable_question(query)
         models = self._connections.search_models
         wordings, no_wordings = await models.wordings(query, aids.variants)
-        words = joined_words(query, wordings)
+        words = "\n".join((query, *wordings))
         vector, no_vector = None, None
         if aids.facts:
             with search_phase("embed"):
