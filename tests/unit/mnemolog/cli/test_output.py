@@ -82,8 +82,9 @@ KEPT = "25\u00a0000, \u0646\u0645\u06cc\u200c\u062e\u0648, \U0001f468\u200d\U000
     ],
 )
 def test_no_text_moves_the_terminal_and_no_letter_of_it_is_lost(
-    show: Callable[[str], object], capsys: pytest.CaptureFixture[str]
+    show: Callable[[str], object], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
     show("".join(f"a{one}b" for one in OBEYED) + f" two\twords {KEPT} ")
     shown = "".join(capsys.readouterr())
     assert {one for one in OBEYED if one in shown} <= {"\n"}
