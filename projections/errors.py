@@ -256,12 +256,12 @@ class SwapRefusedError(RebuildError):
         )
 
 
-class DependentViewsError(RebuildError):
-    """Views of other schemas depend on the live tables."""
+class ForeignObjectsError(RebuildError):
+    """Objects that Mnemolog did not make are in the live schema or hang on its tables."""
 
-    def __init__(self, views: list[str]) -> None:
-        named = ", ".join(views[:5])
+    def __init__(self, names: Sequence[str]) -> None:
+        named = ", ".join(names[:10])
         super().__init__(
-            f"{len(views)} views depend on the live tables and would still show the old ones ({named}): "
-            "drop them, rebuild, and create them again"
+            f"{len(names)} objects that Mnemolog did not make are in its schema or hang on its tables ({named}): "
+            "a swap would lose them or leave them with the old tables; drop them, rebuild, and create them again"
         )

@@ -50,8 +50,8 @@ METRICS_PURPOSE: Final = (
     "No label names a user or holds text."
 )
 CLIENT_METRICS: Final = """\
-They are in the default registry of `prometheus_client` in the application's process, which has to serve them: the
-client starts no server.
+From the first call on they are in the default registry of `prometheus_client` in the application's process, which has
+to serve them: the client starts no server.
 """
 HTTP_METRICS: Final = """\
 `mnemolog serve` shows them, and those of its client, at `/metrics` to a key with the right `admin`; the worker of

@@ -300,8 +300,13 @@ def rebuild(
         found = "verified, kept" if one.kept else "equal" if one.equal else f"{counted(one.differing, 'row')} differ"
         rows.append((one.table, one.live_rows, live, one.rebuilt_rows, rebuilt, found))
     columns = ("table", "rows", "live", "rows", "rebuilt", "")
-    document = {"equal": report.equal, "report": report}
-    print_result(document, lambda _: print_table("live and rebuilt", columns, rows), as_json=as_json)
+
+    def show(_: object) -> None:
+        print_table("live and rebuilt", columns, rows)
+        for name in report.objects:
+            print_text(f"missing or changed in the live schema: {name}")
+
+    print_result({"equal": report.equal, "report": report}, show, as_json=as_json)
     if not report.equal:
         raise typer.Exit(FAILED)
 

@@ -23,7 +23,7 @@ from rich.text import Text
 from mnemolog.admin import Source, audit, rebuild
 from mnemolog.all_in_one import StopRequested, cancel_on_stop, run_all_in_one
 from mnemolog.cli.errors import INTERRUPTED
-from mnemolog.cli.output import print_json, program_name, progress_bars, stdout, without_control_characters
+from mnemolog.cli.output import print_json, program_name, progress_bars, stdout
 from mnemolog.cli.runtime import stop_on_signals
 from mnemolog.cli.servers import StartSteps
 from mnemolog.cli.show import relation_words
@@ -285,7 +285,7 @@ def print_lines(*lines: str, indent: int = 2, style: str = "") -> None:
     """Write lines within 80 columns, indented by this and by the spaces that they begin with."""
     out = stdout()
     for line in lines:
-        text = without_control_characters(line)
+        text = line
         space = " " * (indent + len(text) - len(text.lstrip(" ")))
         text = textwrap.fill(text.lstrip(" "), COLUMNS, initial_indent=space, subsequent_indent=space)
         out.print(Text(text, style=style), soft_wrap=True)

@@ -5,7 +5,7 @@ import re
 import traceback
 from typing import Final, NamedTuple
 
-from mnemolog.cli.output import print_labelled, stderr, without_control_characters
+from mnemolog.cli.output import print_labelled, stderr
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -54,7 +54,7 @@ def print_error(error: BaseException) -> int:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     status = exit_status_of(error)
-    text = without_control_characters(str(error)).strip() or type(error).__name__
+    text = str(error).strip() or type(error).__name__
     text = _ID.sub(r"--\1", text)
     print_labelled("error:", text if status is not _UNEXPECTED else f"{type(error).__name__}: {text}", style="bold red")
     if status.advice:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -11,11 +12,11 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
 
 import orjson
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.text import Text
 
 R = TypeVar("R")
@@ -23,6 +24,13 @@ _WIDTH: Final = 160  # of output that goes to no terminal, where rich would take
 NOTHING_CHANGED: Final = "nothing was changed"
 """What a command that was interrupted in time has left behind."""
 _MIN_TEXT_WIDTH: Final = 20
+_OBEYED: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys: all control characters but the line feed, and those that turn the direction of text."""
+_SECRET: Final = re.compile(
+    r"(?<=://)(?P<user>[^/?#\s]*?:)[^/?#\s]*(?P<at>@)"
+    r"|(?P<name>\b\w*(?:password|passwd|secret|token|api[-_]?key)\s*=\s*)(?:'(?:\\.|[^'])*'|[^\s&']+)",
+    re.IGNORECASE,
+)
 _PLAIN_LOCALES: Final = frozenset({"C", "POSIX"})
 
 
@@ -43,11 +51,23 @@ def prepare_streams() -> None:
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
+class _Console(Console):
+    """Whatever it prints, the terminal gets no control characters but its own."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=_shown(segment.text))
+
+
+def _shown(text: str) -> str:
+    return _OBEYED.sub("", text.replace("\t", " "))
+
+
 def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False, emoji=False)
+    console = _Console(stderr=stderr, highlight=False, emoji=False)
     if console.is_terminal or os.environ.get("COLUMNS", "").isdecimal():
         return console
-    return Console(stderr=stderr, highlight=False, emoji=False, width=_WIDTH)
+    return _Console(stderr=stderr, highlight=False, emoji=False, width=_WIDTH)
 
 
 stdout = partial(_console, stderr=False)
@@ -59,6 +79,7 @@ def print_json(document: object) -> None:
     text = orjson.dumps(
         document, default=_json_default, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
     ).decode()
+    text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     takes_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     # Not through rich, which would wrap it.
     print(text if takes_utf8 else json.dumps(orjson.loads(text)), flush=True)  # noqa: T201
@@ -76,7 +97,7 @@ def print_text(text: str) -> None:
 
 def print_line(text: str) -> None:
     """Write a line with an id or a command to copy: it is never wrapped, however narrow the terminal is."""
-    stdout().print(without_control_characters(text), markup=False, soft_wrap=True)
+    stdout().print(text, markup=False, soft_wrap=True)
 
 
 def print_note(text: str) -> None:
@@ -95,9 +116,7 @@ def print_labelled(label: str, text: str, *, style: str) -> None:
 
 def wrapped(console: Console, text: str, *, indent: int = 0, style: str = "") -> list[Text]:
     """The lines of a text beside an indent, without spaces at their ends; a word longer than a line is broken."""
-    lines = Text(without_control_characters(text), style=style).wrap(
-        console, max(console.width - indent, _MIN_TEXT_WIDTH), overflow="fold"
-    )
+    lines = Text(text, style=style).wrap(console, max(console.width - indent, _MIN_TEXT_WIDTH), overflow="fold")
     for line in lines:
         line.rstrip()
     return list(lines)
@@ -133,15 +152,9 @@ def program_name() -> str:
     return f"./{own.relative_to(here)}" if own.is_relative_to(here) else str(own)
 
 
-def without_control_characters(text: str) -> str:
-    """Text of users without control sequences, which a terminal would obey."""
-    return "".join(sign for sign in text if sign.isprintable() or sign == "\n" or "\ud800" <= sign <= "\udfff")
-
-
-def without_password(url: str) -> str:
-    """A URL with its password hidden; any other text as it is."""
-    password = urlsplit(url).password if "://" in url else None
-    return url.replace(f":{password}@", ":********@") if password else url
+def without_password(address: str) -> str:
+    """An address with passwords hidden: of a URL, of its parameters, of a connection string of Postgres."""
+    return _SECRET.sub(lambda found: f"{found['user'] or found['name']}********{found['at'] or ''}", address)
 
 
 def _json_default(value: Any) -> object:

@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from mnemolog.cli.output import stdout, without_control_characters, wrapped
+from mnemolog.cli.output import stdout, wrapped
 
 _UNITS: Final = (
     ("year", timedelta(days=365)),
@@ -163,7 +163,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def _shortened(value: object) -> str:
-    text = without_control_characters(cell(value))
+    text = cell(value)
     return text if len(text) <= _MAX_TEXT_CHARACTERS else f"{text[: _MAX_TEXT_CHARACTERS - 3]}..."
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Unpack, cast
@@ -235,11 +235,6 @@ def search_scopes(given: SearchArgs | ContextArgs, wanted: Filter = EVERYTHING) 
     return checked_scopes(scopes)
 
 
-def joined_words(question: str, wordings: Sequence[str]) -> str:
-    """The text whose words are looked for."""
-    return "\n".join((question, *wordings))
-
-
 def mean_vector(vectors: Sequence[Vector]) -> Vector:
     """The direction between vectors of one model, of length 1; the first one where they cancel each other out."""
     first, *others = vectors
@@ -248,14 +243,6 @@ def mean_vector(vectors: Sequence[Vector]) -> Vector:
     sums = [sum(column) for column in zip(*(vector.values for vector in vectors), strict=True)]
     length = math.hypot(*sums)
     return Vector.from_values(first.model, [value / length for value in sums]) if length else first
-
-
-def count_hits(hits: Iterable[Hit], threshold: float) -> None:
-    """Add the hits of a search to the metric; `threshold` is the cosine from which a vector alone finds a fact."""
-    from mnemolog.client.metrics import SEARCH_HITS  # noqa: PLC0415 - Prometheus is a tenth of the import of a client
-
-    for hit in hits:
-        SEARCH_HITS.labels(found_by=found_by(hit.score, threshold)).inc()
 
 
 def found_by(score: Score, threshold: float) -> FoundBy:
@@ -386,7 +373,7 @@ class SearchMixin(ClientBase):
         about = await self._query(summaries_of_facts, [*lasting, *hits]) if summaries else []
         summed_up = await self._query(facts_of_summaries, about, at) if about and not doubtful else []
         context = compose(lasting, hits, rules, at=at, summaries=about, summed_up=summed_up)
-        from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS  # noqa: PLC0415 - as in `count_hits`
+        from mnemolog.client.metrics import CONTEXT_LEFT_OUT, CONTEXT_TOKENS  # noqa: PLC0415 - with Prometheus
 
         CONTEXT_TOKENS.observe(context.tokens)
         for reason, number in context.left_out_counts.items():
@@ -394,7 +381,7 @@ class SearchMixin(ClientBase):
         return replace(context, notice=found.notice) if found and found.notice else context
 
     async def _search(self, query: str, arguments: SearchArgs) -> SearchResult:
-        from mnemolog.client.metrics import search_phase  # noqa: PLC0415 - as in `count_hits`
+        from mnemolog.client.metrics import SEARCH_HITS, search_phase  # noqa: PLC0415 - as in `context`
 
         asked = search_options(arguments)
         aids, within = SearchAids.read(arguments, asked.filters), search_scopes(arguments, asked.filters)
@@ -402,7 +389,7 @@ class SearchMixin(ClientBase):
         question = storable_question(query)
         models = self._connections.search_models
         wordings, no_wordings = await models.wordings(query, aids.variants)
-        words = joined_words(query, wordings)
+        words = "\n".join((query, *wordings))
         vector, no_vector = None, None
         if aids.facts:
             with search_phase("embed"):
@@ -421,8 +408,7 @@ class SearchMixin(ClientBase):
         if asked.threshold is None and vector is not None:
             asked = asked.model_copy(update={"threshold": models.floor_for(vector)})
         limit = asked.limit
-        if aids.rerank:
-            asked = asked.model_copy(update={"limit": max(limit, RERANKED)})
+        asked = asked.model_copy(update={"limit": max(limit, RERANKED if aids.rerank else limit)})
         found, no_hit, model = Findings(), "", vector.model if vector else None
         if aids.facts:
             with search_phase("sql"):
@@ -438,7 +424,8 @@ class SearchMixin(ClientBase):
         doubted = counted(len(found.hits) - len(sure), "hit")
         no_doubt = f"{doubted} with a confidence below {least:g} left out" if len(sure) < len(found.hits) else None
         hits, no_order = await models.rerank(question, sure) if aids.rerank else (sure, None)
-        count_hits(hits[:limit], asked.threshold or 0.0)
+        for hit in hits[:limit]:
+            SEARCH_HITS.labels(found_by=found_by(hit.score, asked.threshold or 0.0)).inc()
         no_turn = NO_TURN if aids.turns and not turns.turns else None
         notices = (no_wordings, no_vector, no_time, no_order, no_hit, no_doubt, no_turn)
         return SearchResult(
@@ -461,7 +448,7 @@ class SearchMixin(ClientBase):
         A period may be named by an event ("after the wedding"): the event is dated by the fact that has most of its
         words. Raises `QueryError` where the search is to be narrowed and the package that reads times is missing.
         """
-        from mnemolog.client.metrics import search_phase  # noqa: PLC0415 - as in `count_hits`
+        from mnemolog.client.metrics import search_phase  # noqa: PLC0415 - as in `context`
 
         if when == "ignore" or options.period is not None:
             return options, None

@@ -85,10 +85,6 @@ class Said(BaseModel):
     message: str
 
 
-def exact_ids(given: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: given.get(name) for name in _IDS}
-
-
 def wide_ids(access: Access, given: Mapping[str, Any]) -> dict[str, str | None]:
     """The ids that are named, or to which the principal is bound; the others whatever they are."""
     named: Mapping[str, Any] = access.scope({name: given.get(name) for name in (*_IDS, "app_id")})
@@ -105,7 +101,7 @@ async def add_memory(publication: Publication, body: MemoryCreate) -> Memories:
     until = None if body.expiration_date is None else expiry(body.expiration_date)
     waiting = publication.waiting(MAX_WAIT_SECONDS)
     end = await waiting.send(
-        exact_ids(body.model_dump()),
+        {name: getattr(body, name) for name in _IDS},
         lambda memory: memory.add(
             body.messages, infer=body.infer is not False, metadata=body.metadata, valid_until=until
         ),

@@ -200,7 +200,7 @@ def _all_parts(wanted: Filter) -> Iterator[Filter]:
         yield from _all_parts(part)
 
 
-def _ids_of(parts: Iterable[Filter]) -> dict[str, Equality[str]]:
+def _ids_of(parts: Iterable[Filter]) -> "dict[str, Equality[str]]":  # at run time it would make a model
     """The ids that are named in these parts themselves, each with the first condition on it."""
     found: dict[str, Equality[str]] = {}
     for part in parts:

@@ -42,10 +42,12 @@ class Progress:
 class RebuildReport:
     """What a rebuild found: every table live and rebuilt, at the same offsets of the log.
 
-    `records` counts the folded records of the log, `seconds` the duration of the rebuild.
+    `objects` are those of the live schema (columns, indexes, triggers, functions, views ...) that were missing or
+    defined otherwise. `records` counts the folded records of the log, `seconds` the duration of the rebuild.
     """
 
     tables: tuple[TableComparison, ...]
+    objects: tuple[str, ...]
     offsets: dict[int, int]
     records: int
     swapped: bool
@@ -53,7 +55,7 @@ class RebuildReport:
 
     @property
     def equal(self) -> bool:
-        return all(table.equal for table in self.tables)
+        return not self.objects and all(table.equal for table in self.tables)
 
 
 ProgressCallback = Callable[[Progress], None]
@@ -85,16 +87,15 @@ async def rebuild(
         open_live_copy(url) as live_copy,
         swap.only_rebuild(connection),
     ):
-        if not verify_only:
-            await swap.refuse_dependent_views(connection)
         making = _Rebuild(url, source, connection, reader, live_copy, progress or (lambda _: None))
         try:
-            replayer, tables = await making.run(verify_only=verify_only, full=full)
+            replayer, tables, objects = await making.run(verify_only=verify_only, full=full)
         except LogCopyDamagedError as error:
             log.warning("log_copy_damaged", error=str(error))
-            replayer, tables = await making.run(verify_only=verify_only, full=True)
+            replayer, tables, objects = await making.run(verify_only=verify_only, full=True)
         return RebuildReport(
             tables=tuple(tables),
+            objects=tuple(objects),
             offsets=replayer.offsets,
             records=replayer.records,
             swapped=not verify_only,
@@ -113,8 +114,10 @@ class _Rebuild:
     live_copy: RowReader
     progress: ProgressCallback
 
-    async def run(self, *, verify_only: bool, full: bool) -> tuple[Replayer, list[TableComparison]]:
+    async def run(self, *, verify_only: bool, full: bool) -> tuple[Replayer, list[TableComparison], list[str]]:
         replayer = await self.open_next_schema(full=full)
+        if not verify_only:
+            await swap.refuse_foreign_objects(self.connection)
         targets = await swap.live_offsets(self.connection)
         expected = replayer.records + replayer.missing_records(targets)
         replayer.on_progress = lambda records: self.progress(
@@ -124,12 +127,13 @@ class _Rebuild:
         await fill_tables(self.url, self.source, replayer, targets)
         await self.finish_tables()
         tables = await self.compare(replayer)
+        objects = await swap.differing_objects(self.connection)
         if verify_only:
             await swap.drop_schema(self.connection, NEXT_SCHEMA)
         else:
             await copy_scope_indexes(self.connection, NEXT_SCHEMA, on_progress=self.report("scope indexes"))
             await self.take_over(replayer)
-        return replayer, tables
+        return replayer, tables, objects
 
     async def open_next_schema(self, *, full: bool) -> Replayer:
         """Go on with the tables of an interrupted rebuild if they are what this one would make, else make new ones."""

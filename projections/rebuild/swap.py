@@ -15,7 +15,7 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from mnemolog.common.retry import retry_while
 from mnemolog.projections.database import LIVE_SCHEMA, RowConnection, fetch_value
-from mnemolog.projections.errors import DependentViewsError, RebuildRunningError, SwapRefusedError
+from mnemolog.projections.errors import ForeignObjectsError, RebuildRunningError, SwapRefusedError
 from mnemolog.projections.migrations.upgrade import create_projection_schema, projection_files
 from mnemolog.projections.rebuild.connections import NEXT_SCHEMA, OLD_SCHEMA
 from mnemolog.projections.sql import migration_text, queries
@@ -26,6 +26,7 @@ FIRST_LOCK_MILLISECONDS: Final = 1500
 """Longer than `deadlock_timeout`, after which Postgres ends an autovacuum that is in the way."""
 LOCK_MILLISECONDS: Final = 300
 """So long new readers of the kept tables wait at a time behind the swap, which waits for those that are in them."""
+_OWN: Final = [LIVE_SCHEMA, NEXT_SCHEMA, OLD_SCHEMA]
 _REPLACED: Final = "replaced_"
 REBUILD_LOCK: Final = 0x6D6E656D_0003
 """Advisory lock of the one rebuild of a database, held by its session."""
@@ -44,15 +45,17 @@ _SQL: Final = queries("rebuild")
 async def make_next_schema(connection: RowConnection, *, full: bool) -> bool:
     """Make the schema with empty tables and without the indexes of readers; its comment keeps them.
 
-    Unless it is to be `full`, it shows the live copy of the log instead of tables for it; whether it does.
+    The comment also has what a new schema holds: what else the live one holds is of others. Unless it is to be `full`,
+    it shows the live copy of the log instead of tables for it; whether it does.
     """
     async with connection.transaction():
         await create_projection_schema(connection, NEXT_SCHEMA)
+        objects = await objects_of(connection, NEXT_SCHEMA)
         keeps = not full and await show_live_tables(connection)
         rows = await (await connection.execute(_SQL["plain_indexes"], {"schema": NEXT_SCHEMA})).fetchall()
         for name, _, _ in rows:
             await connection.execute(SQL("DROP INDEX {}").format(Identifier(NEXT_SCHEMA, name)))
-        note = json.dumps({"made_by": fingerprint(), "indexes": rows})
+        note = json.dumps({"made_by": fingerprint(), "indexes": rows, "objects": objects})
         await connection.execute(_COMMENT.format(Literal(note)))
     return keeps
 
@@ -206,11 +209,11 @@ async def projectors_paused(connection: RowConnection) -> AsyncIterator[None]:
 async def swap_schemas(connection: RowConnection, *, keeps: bool, wait_milliseconds: int) -> None:
     """Give the rebuilt tables the live name, with the grants of the live ones, in one transaction.
 
-    Where it `keeps` the copy of the log, those live tables come with them. Raises `DependentViewsError` where views of
-    other schemas would be left with the old tables, and `psycopg.errors.LockNotAvailable` where somebody is in a table
-    that is kept for longer than `wait_milliseconds`: try again.
+    Where it `keeps` the copy of the log, those live tables come with them. Raises `ForeignObjectsError` where objects
+    of others would be lost or left with the old tables, and `psycopg.errors.LockNotAvailable` where somebody is in a
+    table that is kept for longer than `wait_milliseconds`: try again.
     """
-    await refuse_dependent_views(connection)
+    await refuse_foreign_objects(connection)
     names = {"live": LIVE_SCHEMA, "rebuilt": NEXT_SCHEMA}
     async with connection.transaction():
         if keeps:
@@ -222,11 +225,21 @@ async def swap_schemas(connection: RowConnection, *, keeps: bool, wait_milliseco
             await connection.execute(SQL("ALTER SCHEMA {} RENAME TO {}").format(Identifier(old), Identifier(new)))
 
 
-async def refuse_dependent_views(connection: RowConnection) -> None:
-    own = [LIVE_SCHEMA, NEXT_SCHEMA, OLD_SCHEMA]
-    cursor = await connection.execute(_SQL["dependents"], {"live": LIVE_SCHEMA, "own": own})
-    if found := [name for (name,) in await cursor.fetchall()]:
-        raise DependentViewsError(found)
+async def objects_of(connection: RowConnection, schema: str) -> dict[str, str]:
+    """What the schema holds and what hangs on it, in other schemas too, with a digest of each definition."""
+    return dict(await (await connection.execute(_SQL["objects"], {"schema": schema, "own": _OWN})).fetchall())
+
+
+async def differing_objects(connection: RowConnection) -> list[str]:
+    """What the live schema lacks of what this program makes, or has otherwise: columns, triggers, functions, views."""
+    live, own = await objects_of(connection, LIVE_SCHEMA), (await read_note(connection))["objects"]
+    return sorted(name for name in own if live.get(name) != own[name])
+
+
+async def refuse_foreign_objects(connection: RowConnection) -> None:
+    live, own = await objects_of(connection, LIVE_SCHEMA), (await read_note(connection))["objects"]
+    if foreign := sorted(live.keys() - own.keys()):
+        raise ForeignObjectsError(foreign)
 
 
 async def drop_schema(connection: RowConnection, schema: str) -> None:

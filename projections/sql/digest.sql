@@ -1,12 +1,10 @@
 -- name: tables
 -- The tables of a schema: the columns that are compared and those of the primary key.
--- Generated columns follow from others, and so do the words of a fact: rows from before an upgrade keep theirs.
+-- Generated columns follow from others.
 SELECT
     c.relname::text AS name,
     pg_relation_size(c.oid) / current_setting('block_size')::bigint AS blocks,
-    array_agg(a.attname::text ORDER BY a.attnum) FILTER (
-        WHERE a.attgenerated = '' AND (c.relname, a.attname) <> ('facts', 'words')
-    ) AS columns,
+    array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attgenerated = '') AS columns,
     (
         SELECT array_agg(k.attname::text ORDER BY array_position(i.indkey::smallint [], k.attnum))
         FROM pg_index AS i

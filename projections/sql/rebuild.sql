@@ -49,19 +49,89 @@ SELECT
 FROM pg_class AS c
 INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
 CROSS JOIN LATERAL aclexplode(c.relacl) AS acl
-WHERE n.nspname = %(live)s AND c.relkind IN ('r', 'p', 'v') AND acl.grantee <> c.relowner;
+WHERE n.nspname = %(live)s AND c.relkind IN ('r', 'p', 'v') AND acl.grantee <> c.relowner
+UNION ALL
+SELECT
+    format(
+        'GRANT %%s (%%I) ON %%I.%%I TO %%s%%s',
+        acl.privilege_type, a.attname, %(rebuilt)s::text, c.relname,
+        CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,
+        CASE WHEN acl.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
+    )
+FROM pg_class AS c
+INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
+INNER JOIN pg_attribute AS a ON a.attrelid = c.oid AND NOT a.attisdropped
+CROSS JOIN LATERAL aclexplode(a.attacl) AS acl
+WHERE n.nspname = %(live)s;
 
--- name: dependents
--- Views and the like of other schemas that depend on the live tables: a swap would leave them with the old ones.
-SELECT DISTINCT format('%%I.%%I', nd.nspname, d.relname) AS dependent
-FROM pg_depend AS link
-INNER JOIN pg_rewrite AS r ON r.oid = link.objid AND link.classid = 'pg_rewrite'::regclass
-INNER JOIN pg_class AS d ON d.oid = r.ev_class
-INNER JOIN pg_namespace AS nd ON nd.oid = d.relnamespace
-INNER JOIN pg_class AS c ON c.oid = link.refobjid AND link.refclassid = 'pg_class'::regclass
-INNER JOIN pg_namespace AS nc ON nc.oid = c.relnamespace
-WHERE nc.nspname = %(live)s AND nd.nspname <> ALL(%(own)s)
-ORDER BY dependent;
+-- name: objects
+-- All that a schema holds and all that hangs on it, whosever it is: a name, and a digest of how it is defined, both
+-- without the name of the schema. What other schemas of a rebuild hold and indexes of large scopes are left out.
+WITH held AS (
+    SELECT 'pg_namespace'::regclass AS classid, n.oid AS objid, n.oid AS schema
+    FROM pg_namespace AS n
+    UNION ALL
+    SELECT 'pg_class'::regclass, c.oid, c.relnamespace FROM pg_class AS c
+    UNION ALL
+    SELECT 'pg_type'::regclass, t.oid, t.typnamespace FROM pg_type AS t
+    UNION ALL
+    SELECT 'pg_proc'::regclass, p.oid, p.pronamespace FROM pg_proc AS p
+),
+hanging AS (
+    -- The rule of a view is the view.
+    SELECT DISTINCT
+        CASE WHEN r.oid IS NULL THEN link.classid ELSE 'pg_class'::regclass END AS classid,
+        coalesce(r.ev_class, link.objid) AS objid,
+        link.objsubid
+    FROM held
+    INNER JOIN pg_depend AS link ON (held.classid, held.objid) = (link.refclassid, link.refobjid)
+    LEFT JOIN pg_rewrite AS r ON link.classid = 'pg_rewrite'::regclass AND link.objid = r.oid
+    WHERE held.schema = to_regnamespace(%(schema)s) AND link.deptype <> 'i'
+),
+named AS (
+    SELECT
+        concat_ws(' ', o.type, o.identity) AS name,
+        CASE hanging.classid
+            WHEN 'pg_proc'::regclass THEN
+                (SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p WHERE p.oid = hanging.objid AND p.prokind <> 'a')
+            WHEN 'pg_constraint'::regclass THEN pg_get_constraintdef(hanging.objid)
+            WHEN 'pg_trigger'::regclass THEN
+                (SELECT pg_get_triggerdef(t.oid) || t.tgenabled::text FROM pg_trigger AS t WHERE t.oid = hanging.objid)
+            WHEN 'pg_class'::regclass THEN (
+                SELECT
+                    CASE c.relkind
+                        WHEN 'i' THEN pg_get_indexdef(c.oid) WHEN 'v' THEN pg_get_viewdef(c.oid)
+                        ELSE c.reloptions::text
+                    END
+                FROM pg_class AS c
+                WHERE c.oid = hanging.objid
+            )
+        END AS definition
+    FROM hanging
+    CROSS JOIN LATERAL pg_identify_object(hanging.classid, hanging.objid, hanging.objsubid) AS o
+    WHERE o.schema IS NULL OR o.schema = %(schema)s OR o.schema <> ALL(%(own)s)
+    UNION ALL
+    SELECT
+        format('column %%I.%%I', c.relname, a.attname),
+        concat_ws(
+            ' ',
+            format_type(a.atttypid, a.atttypmod), a.attnotnull,
+            (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef AS d WHERE d.adrelid = c.oid AND d.adnum = a.attnum)
+        )
+    FROM pg_class AS c
+    INNER JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.relnamespace = to_regnamespace(%(schema)s) AND c.relkind IN ('r', 'p')
+    UNION ALL
+    SELECT format('row security of %%I', c.relname), ''
+    FROM pg_class AS c
+    WHERE c.relnamespace = to_regnamespace(%(schema)s) AND c.relrowsecurity
+)
+SELECT
+    replace(named.name, quote_ident(%(schema)s) || '.', '') AS name,
+    coalesce(md5(replace(named.definition, quote_ident(%(schema)s) || '.', '')), '') AS digest
+FROM named
+WHERE named.name !~ 'facts_(near|words)_[0-9a-f]{32}$'
+ORDER BY name;
 
 -- name: log_page
 -- The next records of a partition, applied and rejected ones alike, in the order of the log.

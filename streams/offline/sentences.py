@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from mnemolog.schemas.provenance import OmissionReason
 from mnemolog.streams.entities.names import is_first_name, name_key
 from mnemolog.streams.text.times import find_times
-from mnemolog.streams.text.tokens import DATE_PARTS, DATES, TENSES, compiled, tables, typewriter_quotes
+from mnemolog.streams.text.tokens import DATE_PARTS, DATES, PLACES, TENSES, compiled, tables, typewriter_quotes
 
 _TABLES: Final = tables(Path(__file__).with_name("phrases.toml"))
 _PARTS: Final = (
@@ -29,7 +29,7 @@ MAX_ANSWER: Final = 8  # words of an answer that is kept with its question
 MAX_LISTED: Final = 300  # characters that are listed of text that is not read
 _SMALL_TALK: Final = 12  # words at the most
 _JOKE_MARK: Final = 4  # words at the most of a mark that makes the sentence before it a joke
-_BULLET: Final = re.compile(r"^\s*(?:[-*•+]|\d{1,2}\)|\d{1,2}\.(?= (?:I|My|We)\b))\s+(?:\[[ xX]\]\s+)?")
+_BULLET: Final = compiled(r"^\s*(?:[-*•+]|\d{1,2}\)|\d{1,2}\.(?! {month}\b)(?= \w+ \w))\s+(?:\[x? ?\]\s+)?", _PARTS)
 _UP_TO_END: Final = re.compile(r"(?s).*(?:[.!?](?=\s)|[\u3002\uff01\uff1f\n])|.* |.*")
 _PATTERNS: Final = tuple(
     (act, slot, compiled(text, _PARTS)) for slot, acts in _TABLES["slots"].items() for act, text in acts.items()
@@ -83,16 +83,16 @@ def _pieces(content: str, speaker: str | None) -> Iterator[tuple[str, bool]]:
 
     names = ((speaker or "").casefold(), (speaker or "").partition(" ")[0].casefold())
     signed = _SHOWN["signed"].match(typewriter_quotes(content))
-    is_of_others, is_code = bool(signed and signed["signer"].casefold() not in names), False
+    is_of_others, end = bool(signed and signed["signer"].casefold() not in names), ""
     lines = list(filter(str.strip, content.splitlines()))
     is_diff = any(line.startswith("+") for line in lines)
     are_rows = [False, *(bool(_SHOWN["row"].match(typewriter_quotes(line))) for line in lines), False]
     for place, line in enumerate(lines, start=1):
-        is_fence = line.strip().startswith(("```", "~~~"))
+        fence = _SHOWN["fence"].match(line)
         is_table = are_rows[place] and (are_rows[place - 1] or are_rows[place + 1])
         is_data = _SHOWN["line"].match(typewriter_quotes(line)) or (is_diff and line.startswith("-"))
-        is_whole = is_of_others or is_code or is_fence or is_data
-        is_code ^= is_fence
+        is_whole = bool(is_of_others or end or fence or is_data)
+        end = ("" if end in line else end) if end else fence[1] or f"</{fence[2]}>" if fence else ""
         item = _BULLET.sub("", line, count=1)
         language = "en" if is_english(item) else "de"  # whose ordinals end in a full stop: "am 3. Mai"
         for piece in map(str.strip, [line] if is_whole else sentencex.segment(language, item)):
@@ -182,9 +182,7 @@ def are_plain(content: str, found: Sequence[Sentence], said: Sequence[Sequence[S
 
 def slot_statements(sentence: str, at: datetime) -> tuple[SlotStatement, ...]:
     """What a sentence does to slots: nothing unless each of its clauses fills or ends one, or tells a liking."""
-    said = without_fillers(sentence)
-    if said.isupper() or not is_english(sentence):
-        return ()
+    said = without_fillers(sentence) if is_english(sentence) and not sentence.isupper() else ""
     whole = _read_clause(said, at)
     clauses = [whole] if whole else [_read_clause(part, at) for part in WORDS["joint"].split(said) if part]
     return tuple(one for clause in clauses for one in clause) if all(clauses) else ()
@@ -238,7 +236,9 @@ def _read_clause(clause: str, at: datetime) -> list[SlotStatement]:
             said = f"{WORDS['before_time'].sub(' ', said[: when.span[0]])}{said[when.span[1] :]}"
     adverbs = [] if WORDS["negation"].search(said) else [one.casefold() for one in WORDS["adverb"].findall(said)]
     said = " ".join((WORDS["adverb"].sub("", said) if adverbs else said).split()).strip(" ,")
-    shorter = WORDS["tail"].sub("", said)
+    at_place = (tail := WORDS["tail"].search(said)) and tail["place"]  # "in Zurich", and not "in Monopoly"
+    is_tail = not at_place or name_key(at_place) in _HOMES or at_place.casefold() in PLACES
+    shorter = said[: tail.start()] if tail and is_tail else said
     for act, slot, pattern in _PATTERNS:
         bare = WORDS["role"].sub("", shorter) if slot == "employer" else shorter
         if (match := pattern.fullmatch(said) or pattern.fullmatch(bare)) and not (is_dated and act == "states"):

@@ -120,10 +120,12 @@ def tells_again(fact: ExtractedFact, known: Candidate, candidates: Sequence[Cand
 def _has_news_since(fact: ExtractedFact, known: Candidate, candidates: Sequence[Candidate], rules: TurnRules) -> bool:
     """Whether something that a statement speaks of began, ended or was told otherwise since a known fact was last said.
 
-    Then the known fact is no candidate either. An end or a change tells of whatever else was said near it. A value that
-    a key has goes on until there is news of that key, whatever else was said.
+    Then the known fact is no candidate either. An end or a change tells of whatever else was said near it, and a change
+    of what is in doubt. A value that a key has goes on until there is news of that key, whatever else was said.
     """
     tells, last_said = _tells(fact), last_held(known)
+    if tells == "update" and known.unresolved:
+        return True
     since = [other for other in candidates if other.status == "active" and last_held(other) > last_said]
     others = [
         other

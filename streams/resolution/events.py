@@ -172,15 +172,18 @@ class EventBuilder:
         """Whether both say one lasting value of one slot, perhaps with other details."""
         return same_value(self.fact, known) and self.shares_slot(known)
 
-    def rivals(self) -> tuple[Candidate, ...]:
-        """The active facts that say another value of the slot that the statement fills, if both hold by now."""
+    def of_slot(self) -> tuple[Candidate, ...]:
+        """The active facts that say a value of the slot that the statement fills, if both hold by now."""
         statement = self.statement_context
         if not self.context.rules.fills_slot(self.fact) or statement.is_plan:
             return ()
         begun = (one for one in self.state.open_facts(self.candidates) if not is_planned(one, statement))
         stated = (one for one in begun if one.status == "active" and one.action_hint != "retract")
-        of_slot = (one for one in stated if one.valid_until is None and self.shares_slot(one))
-        return tuple(one for one in of_slot if not self.has_value_of(one))
+        return tuple(one for one in stated if one.valid_until is None and self.shares_slot(one))
+
+    def rivals(self) -> tuple[Candidate, ...]:
+        """The facts of its slot that say another value."""
+        return tuple(one for one in self.of_slot() if not self.has_value_of(one))
 
     @property
     def true_from(self) -> datetime:

@@ -142,8 +142,9 @@ def _apply_llm_decision(  # noqa: C901, PLR0911, PLR0912 - one return a verdict
         pending = (known for known in targets if known.status == "pending_confirmation")
         newer = [known for known in pending if is_late_news(reply.verdict, [known], statement)]
         targets = tuple(known for known in targets if known not in newer)
-    if reply.verdict == "REPLACE" and any(known.unresolved for known in targets):  # and what it stands beside
-        targets = tuple({known.fact_id: known for known in (*targets, *builder.rivals())}.values())
+    of_slot = tuple({known.fact_id: known for known in (*targets, *builder.of_slot())}.values())
+    if reply.verdict == "REPLACE" and targets and any(known.unresolved for known in of_slot):
+        targets = of_slot
     outdated = next((known for known in targets if builder.is_outdated(known)), None)
     decision = builder.decision("model", reply.reason, llm_decision)
     match reply.verdict:

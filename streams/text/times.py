@@ -72,7 +72,7 @@ def find_times(text: str, at: datetime, direction: Direction = 0) -> tuple[Named
         role: Literal["at", "from", "until"] = "at"
         its_direction = shown
         if _PATTERNS["until_time"].search(before):
-            role, its_direction = "until", 1
+            role, its_direction = "until", -1 if _PATTERNS["lasted"].search(before) else 1
         elif _PATTERNS["from_time"].search(before):
             role, its_direction = "from", -1 if _PATTERNS["since_time"].search(before) else 1
         if days := _days(match, at, its_direction):

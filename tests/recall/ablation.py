@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
-from mnemolog.client.search import RERANKED, joined_words, mean_vector
+from mnemolog.client.search import RERANKED, mean_vector
 from mnemolog.client.search_models import SearchModels
 from mnemolog.projections.queries.scope_filter import ScopeFilter
 from mnemolog.projections.search.search import search
@@ -57,7 +57,7 @@ class Asker:
         scope = ScopeFilter(tenant="default", user_id=user_of(kind, question.conversation))
         wordings, fault = await self.models.wordings(question.text, variation.variants)
         _refuse(fault)
-        words = joined_words(question.text, wordings)
+        words = "\n".join((question.text, *wordings))
         options = variation.parsed().model_copy(update={"period": asked_period(question.text, at)})
         facts: list[str] = []
         turns: list[str] = []

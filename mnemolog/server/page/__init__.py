@@ -24,6 +24,7 @@ from mnemolog.projections.queries.results import Axis
 from mnemolog.server.access import ForbiddenError, NotAuthenticatedError
 from mnemolog.server.bodies import Body
 from mnemolog.server.gate import COOKIE, Access, Authorise, Gate, Ids
+from mnemolog.server.operations import failed_turns
 
 MAX_FACTS: Final = 1000
 STEPS: Final = 1000
@@ -172,9 +173,7 @@ def _at(place: int, first: datetime, now: datetime) -> datetime:
 async def fact(view: Viewed, fact_id: str) -> Response:
     """One fact's life: its turn and excerpt, the candidates, the decision and its reason, versions and events."""
     explained = await view.memory.explain(fact_id)
-    history = await view.memory.history(fact_id)
-    texts = {one.fact_id: one.text for one in history.versions}
-    return view.show("fact", explained=explained, history=history, texts=texts)
+    return view.show("fact", explained=explained, history=await view.memory.history(fact_id))
 
 
 @router.get("/page/settle")
@@ -235,10 +234,11 @@ async def search(view: Viewed, q: Annotated[str, Query(max_length=MAX_QUESTION)]
 
 @router.get("/page/failed")
 async def failed(access: MayAdminister) -> Response:
-    """The newest turns of the tenant that failed or were rejected, and whether the servers answer."""
+    """The newest failed turns of the tenant, whether the servers answer, and what turns wait for."""
     client = access.memory({})
     await client.ping()
-    return _page("failed", {"ids": {}, "turns": await client.admin.failed_turns(limit=100)})
+    problems = await client._problems()  # noqa: SLF001 - what a wait in vain tells, too
+    return _page("failed", {"ids": {}, "problems": problems, "turns": await failed_turns(access, limit=100)})
 
 
 class Decision(Body):

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +16,19 @@ import pytest
 from pydantic import BaseModel
 
 from mnemolog.cli.app import run
+from mnemolog.cli.demo import print_lines
 from mnemolog.cli.errors import print_error
-from mnemolog.cli.output import prepare_streams, print_json, print_line, program_name, read_input
+from mnemolog.cli.output import (
+    prepare_streams,
+    print_json,
+    print_labelled,
+    print_line,
+    print_note,
+    print_text,
+    program_name,
+    read_input,
+    without_password,
+)
 from mnemolog.cli.servers import StartSteps
 from mnemolog.cli.tables import Entry, print_entries, print_table
 from mnemolog.client.producer import RecordProducer
@@ -49,6 +61,53 @@ def test_every_kind_of_value_has_its_json(capsys: pytest.CaptureFixture[str]) ->
         "raw": "\\xff{",
         "age": "0:00:01",
     }
+
+
+OBEYED = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x202E, 0x2066, 0x2069)]
+KEPT = "25\u00a0000, \u0646\u0645\u06cc\u200c\u062e\u0648, \U0001f468\u200d\U0001f469, \ue000"
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        print_line,
+        print_text,
+        print_note,
+        lambda text: print_entries("1 fact", [Entry(text, text, [text])]),
+        lambda text: print_table(text, ("a",), [(text,)]),
+        lambda text: print_error(ValueError(text)),
+        lambda text: print_json({text: text}),
+        print_lines,
+        lambda text: print_labelled(text, text, style="bold"),
+    ],
+)
+def test_no_text_moves_the_terminal_and_no_letter_of_it_is_lost(
+    show: Callable[[str], object], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    show("".join(f"a{one}b" for one in OBEYED) + f" two\twords {KEPT} ")
+    shown = "".join(capsys.readouterr())
+    assert {one for one in OBEYED if one in shown} <= {"\n"}
+    assert KEPT in re.sub(r"[ \n]+", " ", shown)
+    assert "twowords" not in shown
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://a:se:cr@et@b/c", "postgresql://a:********@b/c"),
+        ("postgresql://a:secret@b:1,d:2/c?sslmode=require", "postgresql://a:********@b:1,d:2/c?sslmode=require"),
+        ("postgresql://a@b/c?password=secret&port=1", "postgresql://a@b/c?password=********&port=1"),
+        ("postgresql://b/c?sslpassword=secret", "postgresql://b/c?sslpassword=********"),
+        ("host=b password=secret dbname=c", "host=b password=******** dbname=c"),
+        (r"password = 'se\'cr et' host=b", "password = ******** host=b"),
+        ("http://b/v1?api-key=secret", "http://b/v1?api-key=********"),
+        ("postgresql://a@b:5432/c", "postgresql://a@b:5432/c"),
+        ("b:9092,c:9092", "b:9092,c:9092"),
+    ],
+)
+def test_a_password_is_never_shown(address: str, shown: str) -> None:
+    assert without_password(address) == shown
 
 
 def test_text_of_users_is_escaped_where_the_stream_takes_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,11 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from inline_snapshot import snapshot
 
 from mnemolog import errors
+from mnemolog.client.administration import AdminMethods
 from mnemolog.client.base import Order
 from mnemolog.client.commands import CommandMixin
 from mnemolog.client.entities import EntityMethods
+from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.server import frame, serve, turns
 from mnemolog.server.access import EVERYBODY, NotAuthenticatedError, Principal, Right
@@ -121,6 +123,28 @@ async def test_the_sliders_lead_from_the_first_moments_to_now() -> None:
     assert "2020-05-01 00:00 (UTC)" in first.text
     assert ("Bern" in first.text, "Bonn" in first.text) == (True, False)
     assert ("Bern" in now.text, "Bonn" in now.text) == (False, True)
+
+
+async def test_the_page_of_failed_turns_says_what_turns_wait_for_and_nothing_of_another_tenant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def failed_turns(*_: object, **__: object) -> list[FailedTurn]:
+        end: Any = {"status": "failed", "reason": "invalid_record", "attempt": 1, "published_at": None}
+        whose: Any = dict.fromkeys(("user_id", "agent_id", "app_id", "run_id", "decided_at"))
+        rest = {**end, **whose, "position": "", "can_retry": False}
+        return [FailedTurn(turn_id="1", tenant=tenant, detail=f"of {tenant!r}", **rest) for tenant in ("default", "")]
+
+    async def problems(_: object) -> list[str]:
+        return ["chat m: the server refuses the key"]
+
+    monkeypatch.setattr(AdminMethods, "failed_turns", failed_turns)
+    monkeypatch.setattr(AsyncInMemoryClient, "_problems", problems)
+    async with AsyncInMemoryClient() as client:
+        app = build_app(client, Gate(client, tenant="default", keys=None), max_body=2000)
+        async with browser(app) as http:
+            text = (await http.get("/page/failed")).text
+    assert ["of &#39;default&#39;" in text, "of &#39;&#39;" in text] == [True, False]
+    assert "refuses the key" in text
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,17 @@ def test_a_conversation_is_decided_searched_and_explained(mnemolog_memory: InMem
     assert [one["value"] for one in profile.identity] == ["Vienna"]
     assert [one["event"] for one in profile.recent_changes] == ["fact_replaced"]
     assert "Alice lives in Vienna." in memory.context("Where is Alice's home?", **ALICE).text
+    for said in ("I'm vegetarian.", "I'm not vegetarian anymore."):
+        memory.add(said, **TOLD)
+    assert "vegetarian" not in memory.context("What shall I cook?", **ALICE).text
 
 
 def test_commands_change_facts_and_are_undone(mnemolog_memory: InMemoryClient) -> None:
     memory = mnemolog_memory
-    (fact,) = memory.add("I live in Bern.", **TOLD, wait=True).added
-    memory.update(fact.fact_id, "Alice lives in Basel.")
-    assert texts(memory) == ["Alice lives in Basel."]
+    (fact,) = memory.add("I live in Bern.", **TOLD, metadata={"n": 1}, wait=True).added
+    for text in ("Alice lives in Zug.", "Alice lives in Basel."):
+        memory.update(fact.fact_id, text)  # by its first id
+    assert [(one.text, one.metadata) for one in memory.facts(**ALICE)] == [("Alice lives in Basel.", {"n": 1})]
     corrected = memory.correct(memory.facts(**ALICE)[0].fact_id, "Alice lives in Bonn.", wait=True)
     refused = memory.update(memory.facts(**ALICE)[0].fact_id, "Alice lives in Ulm.", wait=True)
     assert (refused.status, (refused.error or "").split(":")[0]) == ("rejected", "human_word")

@@ -119,6 +119,7 @@ TIES = [
     (None, "one of my half-brothers | my other half-brother | one of my half-brothers", "ABC"),
     (None, "one of Ana's sisters Eva | Ana's sister Eva | Eva", "AAA"),
     (None, "my colleague | my cousin | my colleague | my neighbour | my neighbour", "ABCDD"),
+    (None, "my cousin | my cousin | my aunt | my aunt | my uncle Bob | Bob | my mother | my mother", "ABCDEEFF"),
     (None, "my best friend | my friend | my best friend", "ABA"),
     (None, "my first wife Ana | my second wife Eva | Ana | Eva", "ABAB"),
     (None, "Tom | another Tom | the other Tom | Tom", "ABBA"),

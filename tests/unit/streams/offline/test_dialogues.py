@@ -56,6 +56,10 @@ def test_no_slot_and_no_end_of_a_dialogue_is_wrong() -> None:
         *("My allergy test was negative for nuts", "I outgrew my nut allergy", "I can have nuts without any trouble."),
         *(
             "The doctor says my nut allergy is gone",
+            "The doctor said that I'm not allergic to nuts anymore.",
+            "Dr. Lee thinks I'm not allergic to nuts.",
+            "I think I'm not allergic to nuts.",
+            "My blood test says I was never allergic to nuts.",
             "I had nuts yesterday without a reaction",
             "I'm no longer allergic.",
         ),
@@ -71,6 +75,10 @@ def test_an_allergy_that_is_denied_in_other_words_waits_and_is_respected_until_t
         *("My brother can eat nuts again.", "I can't eat nuts.", "I can't have nuts again, I nearly died."),
         *("I'm not allergic to cats.", "If I could eat nuts again!", "Are you sure that I'm not allergic to nuts?"),
         *("I'm still allergic to nuts, the test wasn't wrong.", "She said I'm wrong about films.", "I ate fish again."),
+        *("People think I'm not allergic to nuts.", "Everyone at work says I'm not allergic to nuts anymore."),
+        *("Kim has always said I'm not allergic.", "My boss believes my nut allergy is gone."),
+        *("She isn't allergic to nuts anymore.", "My son isn't allergic."),
+        "The doctor told my wife that her nut allergy is gone.",
     ],
 )
 def test_other_sentences_call_no_allergy_in_question(said: str) -> None:

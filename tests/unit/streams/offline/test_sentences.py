@@ -167,6 +167,11 @@ COPIED = [
     "> I live in Oslo now",
     "```\nI live in Oslo now\n```",
     "~~~\nI live in Oslo now\n~~~",
+    "<memory>\n1. Otto lives in Oslo.\n</memory>",
+    "<notes>\n<note>\nI am vegan.\n</note>\nI live in Oslo\n</notes>",
+    "<page lang='en'>I live in Oslo.\nI am vegan.</page>",
+    *("Otto writes\nI live in Oslo now", "my brother Otto told me\nI am vegan", "Ida texted\n\nI live in Oslo."),
+    "Otto writes:\nI live in Oslo now",
     "    I live in Oslo now",
     "def home():\n    return 7",
     "KeyError: 'home'\n  File \"home.py\", line 3",
@@ -221,6 +226,8 @@ OWN = [
     ("*Rita*: I live in Oslo now", "I live in Oslo now"),
     ("_Rita_: I live in Oslo now", "I live in Oslo now"),
     ("Rita \u2013 I live in Oslo now", "I live in Oslo now"),
+    *((said, said) for said in ("Otto writes books.", "I told Otto", "My boss left, he said")),
+    ("1. Ida lives in Oslo.", "Ida lives in Oslo."),
     ("Dear assistant, I live in Oslo.", "Dear assistant, I live in Oslo."),
     *((said, said) for said in ("Diet: vegan", "I use `git rebase` a lot")),
     ("My plan: I move in May", "My plan: I move in May"),
@@ -244,7 +251,7 @@ def test_a_label_of_the_speaker_or_of_a_list_is_no_quotation(message: str, text:
 
 
 def test_only_the_copied_lines_are_left_out() -> None:
-    said = "I like tea.\n> I live in Oslo\n```\nx\n```\nI have a dog.\nHer reply: I am vegan.\nI live in Oslo."
+    said = "I like tea.\n> I live in Oslo\n```\nx\n```\n<a>\nx\n</a>\nI have a dog.\nHer reply: x.\nI live in Oslo."
     assert [one.text for one in sentences(said, "Rita") if one.omitted is None] == ["I like tea.", "I have a dog."]
 
 

@@ -33,6 +33,7 @@ SLOTS: dict[str, list[tuple[str, str]]] = {
         ("I started a new job at Bosch yesterday.", "Bosch"),
         ("I have been working at Bosch for two years", "Bosch"),
         ("Acme is my new employer", "Acme"),
+        *(("Acme hired me back.", "Acme"), ("I got hired by Acme last week", "Acme")),
     ],
     "allergy": [
         ("I'm severely allergic to peanuts", "peanuts"),
@@ -67,6 +68,7 @@ NO_SLOT = [
         "I'm based in Figma",
         "I relocated to Notion",
     ),
+    *("Acme hired me to paint a wall", "Tom hired me", "I work at Acme in Monopoly", "I got hired by Acme in The Sims"),
     *("I live in fear", "I moved in with Sam", "I work at night", "I live for music", "I'm starving", "I'm Australian"),
     *("I live in the Netherlands", "I live near Hamburg", "I LIVE IN FEAR", "I live and breathe Jazz", "work is hell"),
     *("I live in Rome this week", "I'm in Rome until Friday", "For now I live in Graz", "I'm temporarily at Bosch"),
@@ -155,6 +157,10 @@ def test_what_only_looks_like_it_fills_no_slot_and_is_kept(text: str) -> None:
             ["Alice lives in Zurich.", "Alice: I live in Zurich with my husband Arun."],
         ),
         ("I'm allergic to nuts, milk and cats", [f"Alice is allergic to {it}." for it in ("nuts", "milk", "cats")]),
+        *(
+            (said, ["Alice works at Acme.", f"Alice: {said}"])
+            for said in ("I work at Acme in Zurich", "Acme hired me in Peru")
+        ),
         ("I live in Bern, my name is Ana", ["Alice lives in Bern.", "Alice is called Ana."]),
         (
             "I quit my job at Nestle and I work at Roche now.",

@@ -12,6 +12,7 @@ from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.resolve_prompt import as_extracted_fact
 from mnemolog.streams.resolution.decide import decide
 from mnemolog.streams.resolution.events import Judgement, LlmDecision
+from mnemolog.testing import InMemoryClient
 from tests.support.builders.decisions import (
     LAST_YEAR,
     NEXT_YEAR,
@@ -182,3 +183,27 @@ def test_what_goes_on_stays_unresolved_when_a_model_is_asked_again() -> None:
         answer = llm_decision(verdict, ulm)  # type: ignore[arg-type]  # both are verdicts
         made = decide([], [Judgement(question=asked, answer=answer)], decision_context())
         assert [event.event for event in made] == events
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ("I work at Acme.", "I work at Bosch.", "I started a job at Bosch."),
+        ("I work at Acme.", "I work at Bosch.", "I started a job at Acme."),
+        ("I work at Acme.", "I work at Bosch.", "I started a job at Fiat."),
+        ("I'm vegan.", "I'm vegetarian.", "I became vegetarian."),
+        ("I've lived in Oslo since 2010.", "I've lived in Rome since 2008.", "I moved to Rome."),
+    ],
+)
+def test_a_change_settles_which_of_two_values_holds(before: str, after: str, change: str) -> None:
+    with InMemoryClient() as client:
+        memory = client.scope(user_id="mira")
+        for said in (before, after):
+            memory.add(said, wait=True)
+        assert len(memory.facts()) == len(memory.unresolved()) + 1 == 2
+        memory.add(after, wait=True)
+        assert len(memory.unresolved()) == 1, "a repetition settles nothing"
+        memory.add(change, wait=True)
+        (fact,) = memory.facts()
+        assert str(fact.value) in change
+        assert not memory.unresolved()

@@ -66,6 +66,17 @@ def test_what_starts_in_a_month_that_is_over_starts_next_year() -> None:
         ("I'm away until 3 March", "I'm away until 3 March (2026-03-03)"),
         ("I'm away until February", "I'm away until February (2027-02-01 to 2027-02-28)"),
         *(
+            (f"{said} May", f"{said} May ({year}-05-01 to {year}-05-31)")
+            for year, states in (
+                (2025, ("I was vegan until", "She lived in Rome until", "I didn't smoke until", "Ich war krank bis")),
+                (
+                    2026,
+                    ("I am vegan until", "My visa was extended until", "I was told it lasts until", "I waited until"),
+                ),
+            )
+            for said in states
+        ),
+        *(
             (f"{said} in May", f"{said} in May (2026-05-01 to 2026-05-31)")
             for said in (
                 *("I just signed a lease in Lisbon, moving there", "I've booked a holiday", "We have reserved a hut"),
