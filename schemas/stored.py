@@ -188,6 +188,7 @@ class LoggedEvent:
     original: OriginalDecision
     enables: bool
     latest_id: UUID
+    decided_by: str
     statement_text: str | None = None
     new_fact_id: UUID | None = None
     changed_fact_ids: frozenset[UUID] = frozenset()

@@ -441,6 +441,7 @@ class MemoryFacts(_InMemory, stores.FactStore):
             original=made(stored.OriginalDecision, root.event, position=_place(root)),
             enables=not isinstance(event, DecisionUndone) or event.reinstated is not None,
             latest_id=turning[-1].event.event_id,
+            decided_by=event.decision.by,
             statement_text=event.words.text if event.words else None,
             new_fact_id=fact.fact_id if fact else None,
             changed_fact_ids=changed,

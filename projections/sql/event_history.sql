@@ -100,6 +100,7 @@ SELECT
     happened.event_id, happened.event,
     ARRAY[happened.partition, happened.log_offset, happened.ordinal] AS position,
     happened.source_id, happened.occurred_at,
+    happened.payload -> 'decision' ->> 'by' AS decided_by,
     coalesce(happened.payload -> 'fact' ->> 'text', happened.payload -> 'statement' ->> 'text') AS statement_text,
     (happened.payload -> 'fact' ->> 'fact_id')::uuid AS new_fact_id,
     changed.fact_ids AS changed_fact_ids,

@@ -259,7 +259,8 @@ class CommandHandler:
             fact_ids = dict.fromkeys(fact_id for event in events for fact_id in sorted(undo.affected_facts(event)))
             history = await self.facts.history_of(context.scope, list(fact_ids))
             later = undo.UndoPlan(history).dependent_events(events)
-            if not later or not payload.cascade:
+            # What the timer wrote follows from the end that a fact has, and goes with it.
+            if not later or not (payload.cascade or all(one.decided_by == "timer" for one in later)):
                 return await heed_subjects(undo.undo(context, events, history), self.facts)
             events = [*events, *later]
 

@@ -11,6 +11,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.schemas.facts import FactState
 from mnemolog.streams.commands.context import CommandContext, CommandRefusedError
 from mnemolog.streams.commands.undo import UndoPlan, events_to_undo, undo
+from mnemolog.testing import InMemoryClient
 from tests.support.builders.commits import (
     ALICE,
     Draft,
@@ -64,6 +65,23 @@ def refused_because_built_on(projection: MemoryProjection, *event_ids: UUID) -> 
         take_back(projection, *event_ids)
     assert refused.value.reason == "built_upon"
     return refused.value.detail
+
+
+def test_what_the_timer_wrote_is_undone_with_what_it_rests_on_and_a_mention_refuses() -> None:
+    now = day(1)
+    with InMemoryClient(now=lambda: now) as client:
+        memory = client.scope(user_id="alice")
+        told = memory.add("I have a visa until Friday.", wait=True)
+        fact_id = told.added[0].fact_id
+        now += 30 * (day(1) - day(0))
+        other = memory.add("I like tea.", wait=True)
+        undone = memory.undo(turn_id=told.turn_id, wait=True)
+        assert undone.status == "done"
+        assert [one.event for one in memory.history(fact_id).events][1:] == ["fact_expired", *["decision_undone"] * 2]
+        assert memory.undo(turn_id=undone.turn_id, wait=True).status == "done"
+        assert memory.get(fact_id).status == "expired"
+        memory.add("I like tea.", wait=True)
+        assert memory.undo(turn_id=other.turn_id, wait=True).status == "rejected"
 
 
 def test_what_was_confirmed_since_is_built_upon() -> None:
