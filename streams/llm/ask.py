@@ -47,10 +47,14 @@ _MAX_STARTS: Final = 200  # braces and brackets of a reply at which its JSON is 
 _MAX_REPAIRED: Final = 200_000  # characters of a reply
 _NESTED: Final = re.compile(r"(?:[\[{]\s*){40}")
 """Deeper than any reply: to repair so many brackets takes seconds."""
+_THOUGHTS: Final = re.compile(
+    r"<(think|thinking|thought|reasoning)>.*?</\1>|\[THINK\].*?\[/THINK\]", re.DOTALL | re.IGNORECASE
+)
 _REASONING: Final = re.compile(
-    r"^.*(?:</(?:think|thinking|thought|reasoning)>|\[/THINK\]|<\|channel\|>final<\|message\|>)",
+    r"^(?!\s*[{\[]).*(?:</(?:think|thinking|thought|reasoning)>|\[/THINK\]|<\|channel\|>final<\|message\|>)",
     re.DOTALL | re.IGNORECASE,
 )
+_THINKING: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
 _CUT: Final = re.compile(r"[}\]]\s*,\s*[^\s,}\]][^}\]]*$|^[^}\]]*[{\[][^}\]]*$")
 """An end of a text within an item."""
 _OPENING: Final = re.compile(r"[{\[]")
@@ -220,6 +224,8 @@ def find_object(text: str, name: str) -> dict[str, Any] | str:
             return found
     text = text.encode("utf-8", "replace").decode()  # half a sign is no text
     is_cut, said = _is_cut(text), spoken(text)
+    if text.endswith(CUT_OFF) and _THINKING.match(said):
+        return fault_of(text, name)  # within its reasoning, where a draft is no answer
     text = text.removesuffix(CUT_OFF).rstrip()
     with suppress(RecursionError):
         read_as = ((version, *each) for version in dict.fromkeys((said, text)) for each in _json_in(version))
@@ -255,8 +261,8 @@ def fault_of(text: str, name: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """A reply without the reasoning before it."""
-    return _REASONING.sub("", text.removesuffix(CUT_OFF).rstrip())
+    """A reply without the reasoning before and behind it."""
+    return _REASONING.sub("", _THOUGHTS.sub("", text.removesuffix(CUT_OFF).rstrip()))
 
 
 def _is_cut(text: str) -> bool:

@@ -136,6 +136,10 @@ _STATING: Final = WORDS["first_person"] | WORDS["auxiliaries"] | WORDS["people"]
 _IS: Final = frozenset({"is", "are", "am", "was", "were"})
 _SKIPPED: Final = frozenset({"well", "and", "but", "so", "и", ","})
 _BEFORE_SOMEBODY: Final = WORDS["my"] | WORDS["articles"] | WORDS["quantifiers"]
+_AVERSIONS: Final = frozenset(map(stem_of, WORDS["aversions"]))
+_ALL: Final = ("all", "any", "every", "jede", "tod", "tous", "tout")
+_PERFECT: Final = re.compile(r"\bhe \w+(?:[ai]do|cho|[iors]to|[lr]to)\b")
+"""Spanish "he" is "have"."""
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
 _QUESTION_MARKS: Final = frozenset("?\uff1f؟")
 CHECKED: Final = ("key", "value", "subject", "event_time", "valid_until", "certainty")
@@ -262,8 +266,7 @@ class Source:
             named = read((fields.get(field) or "").replace("_", " "))
             others = (f"it says {one}" for one in (*self._unsaid_numbers(named), *self._other_units(named)))
             yield from (FieldFault(field, "value", what) for what in islice(others, 1))
-        value = fields.get("value")
-        if value and (what := next(self._unsaid_value(value, told), "")):  # without its value a slot is none
+        if what := next(self._unsaid_value(told, fields.get("key"), fields.get("value")), ""):  # a slot without is none
             yield from (FieldFault(field, "value", what) for field in ("key", "value"))
         for field in ("event_time", "valid_until"):
             if (moment := fields.get(field)) is not None:
@@ -272,19 +275,27 @@ class Source:
                 if not self._has_time(last_moment.date(), day.date()):
                     yield FieldFault(field, "time", "nobody named this time")
 
-    def _unsaid_value(self, value: str, told: Told) -> Iterator[str]:
-        """What of a value is not of now: only what was known before says it, or it was left.
+    def _unsaid_value(self, told: Told, key: str | None, value: str | None) -> Iterator[str]:
+        """What of a value is not of now: only what was known before says it, or it was left, denied or excepted.
 
         Other words than these for what is said now may be honest: "thief" of who stole.
         """
-        named = read(value)
-        yield from (what for _, what in self._unsaid_names("value", named, self.turn.texts, told.own))
-        said = self.turn.texts.starts | self.question.starts | told.own.starts
-        if named.starts and named.starts.isdisjoint(said) and named.starts <= self.turn.before:
+        named, slot, own = read(value or ""), read((key or "").replace("_", " ")), told.own
+        yield from (what for _, what in self._unsaid_names("value", named, self.turn.texts, own))
+        if not named.starts:
+            return
+        said = self.turn.texts.starts | self.question.starts | own.starts
+        if named.starts.isdisjoint(said) and named.starts <= self.turn.before:
             yield f"it says {value}, which was said before"
-        left = self.reading.left_behind
-        if left and named.starts and named.starts <= left:
+        denying = NEGATIONS.intersection(own.tokens)  # no "Not" of a name
+        if named.starts <= self.reading.left_behind:
             yield f"it says {value}, which was left"
+        denied = [one for one in own.denials if one.word in denying and named.starts <= starts_of(one.reached)]
+        is_aversion = slot.denies or not _AVERSIONS.isdisjoint(slot.stems)
+        if len(denied) % 2 and not (own.ending or named.is_negative or is_aversion or "than" in own.lower):
+            yield f"it says {value}, which its text denies"
+        if not (own.is_negative or named.claimed) and named.starts <= self._lesser("outdone", "excepted"):
+            yield f"it says {value}, which comes after another, or is no part of all"
 
     def _told(self, text: str, subject: str) -> Told:
         own, turn = read(text), self.turn
@@ -405,6 +416,8 @@ class Source:
             yield from self._of_another(told)
             if self._is_swapped(told):
                 yield "swapped", "it says of one what its excerpt says of another"
+            if self._ignores_exception(told):
+                yield "exception", "it says of all what its excerpt says of all but some"
             is_negative = self.reading.left_behind or own.is_negative or any(one.is_negative for _, one in shared)
             if is_negative and not self._is_elliptic(own):
                 yield from self._opposed(told, shared, nearest, most)
@@ -475,7 +488,7 @@ class Source:
         most = max((words for words, _ in shared), default=0)
         nearest = [one for words, one in shared if words == most]
         others = frozenset().union(*(one.others for one in nearest))
-        if not strange and any(self._is_turned_around(one.said, own) for one in nearest):
+        if not strange and (self._is_reversed(own) or any(self._is_turned_around(one.said, own) for one in nearest)):
             yield "swapped", "it turns around who does what to whom"
         elif told.is_users and all(one.others for one in nearest) and not _mentions(own, others):
             is_tie = not others.isdisjoint(WORDS["other_ties"]) or any(ties_in(self.sentence))
@@ -501,6 +514,32 @@ class Source:
         said = frozenset().union(*((*one.said.stems, *one.said.claimed) for one in others))
         is_said = not said.isdisjoint((*told.own.stems, *told.own.claimed))
         return is_said and details.isdisjoint(own) and not details.isdisjoint(theirs - known)
+
+    def _lesser(self, *patterns: str) -> frozenset[str]:
+        return frozenset() if self.reading.denies else frozenset().union(*map(self.reading.named_by, patterns))
+
+    def _ignores_exception(self, told: Told) -> bool:
+        """Whether a text says of all, or of what is excepted, what holds for all but that: "anything but beer"."""
+        own, excepted = told.own, self._lesser("excepted")
+        if not excepted or own.is_negative or not WORDS["exceptions"].isdisjoint(own.lower):
+            return False
+        return not excepted.isdisjoint(own.starts) or any(word.startswith(_ALL) for word in own.lower)
+
+    def _is_reversed(self, own: Reading) -> bool:
+        """Whether a text has on the two sides of a word what its sentence has on the other: "from Oslo to Rome"."""
+        both = self.reading, own
+        for word in WORDS["directed"]:
+            if any(one.lower.count(word) != 1 for one in both):
+                continue
+            before, behind, left, right = (
+                _details(Reading("", part))
+                for one in both
+                for at in [one.lower.index(word)]
+                for part in (one.tokens[:at], one.tokens[at + 1 :])
+            )
+            if left & (behind - before) and right & (before - behind):
+                return True
+        return False
 
     def _is_elliptic(self, own: Reading) -> bool:
         """Whether a clause without words of its own says as much of whom a text is about: "so do I", "but Leo did"."""
@@ -628,8 +667,9 @@ def _others(clause: Reading, speakers: Collection[str]) -> frozenset[str]:
         return frozenset({lower[place]})
     if not WORDS["other_ties"].isdisjoint(first):
         return frozenset(first)
-    if (generic := WORDS["people"].intersection(lower)) and (generic != {"he"} or is_english(clause.text) is not False):
-        return generic  # Spanish "he" is "have"
+    if generic := WORDS["people"].intersection(lower):
+        is_spanish = generic == {"he"} and (is_english(clause.text) is False or _PERFECT.search(" ".join(lower)))
+        return frozenset() if is_spanish else generic
     is_plural = at == 0 and clause.tokens[0].istitle() and lower[0].endswith("s") and is_content(lower[0])
     return frozenset(first) if is_plural and is_english(clause.text) else frozenset()
 

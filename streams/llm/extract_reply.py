@@ -206,6 +206,7 @@ _WORDS_OF_CHANGE: Final[Mapping[tuple[ActionHint, Certainty], str]] = {
 }
 _CHANGES: Final = {word: meaning for meaning, words in _WORDS_OF_CHANGE.items() for word in words.split()}
 """What the words of models for a change mean: the hint, and how certain the fact is."""
+_UNSURE: Final = frozenset({"might", "maybe", "perhaps", "possibly", "probably", "unsure"})
 _NO_VALUE: Final = re.compile(
     r".*(?:[-=]>|[→⇒]|\b(?:was|formerly|former|previously)\b).*|(?:not|nicht|none|nobody)\b.*"
     r"|ended|over|stopped|finished|gone|quit|left",
@@ -334,7 +335,8 @@ def _with_fields(item: Any, lines: Sequence[str], unread: list[str]) -> Any:
     unread += ["change"] * (len(meant) != 1)
     hint, certainty = meant.pop() if len(meant) == 1 else _CHANGES["new"]
     fact.setdefault("action_hint", hint)
-    fact.setdefault("certainty", certainty)
+    is_unsure = isinstance(said := fact.get("text"), str) and not _UNSURE.isdisjoint(read(said).lower)
+    fact.setdefault("certainty", "weak" if is_unsure and certainty == "explicit" else certainty)
     if names := _as_words(fact.get("names"), "; "):  # "Liz = Elizabeth: person" has two names
         fact.setdefault("entities", entities := [])
         for called, kind, bare in _ENTITY.findall(names):

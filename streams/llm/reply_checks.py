@@ -23,6 +23,7 @@ from mnemolog.streams.text.assertions import (
     moved,
     other_value,
     reordered,
+    unsaid_terms,
 )
 from mnemolog.streams.text.differences import USER, SubjectRelation, is_user_word, relate_names, same_terms
 from mnemolog.streams.text.readings import read
@@ -135,6 +136,7 @@ def _keep_doubts(fact: ExtractedFact, known: Candidate, names: tuple[str, ...]) 
         stems = {*read(fact.value).stems}
         if stems and stems.isdisjoint(read(known.value).stems):
             yield "value"
+    yield from ("lost" for _ in unsaid_terms(known.text, fact.text))
     if reordered(known.text, fact.text):
         yield "order"
     if read(fact.text).ending and not read(known.text).ending:

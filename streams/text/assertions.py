@@ -38,6 +38,7 @@ SYMMETRIC: Final = CONJUNCTIONS | {",", "or", "oder", "ou", "o", "nor", "ni", "&
 _IS: Final = frozenset({"is", "are", "was", "ist", "sind", "est", "es", "son", "è", "é"})
 UNTIL: Final = frozenset({"until", "till", "bis", "jusque", "jusqu", "hasta", "fino", "até"})
 SINCE: Final = frozenset({"since", "seit", "depuis", "desde"})
+_TERMS: Final = WORDS["prepositions"] | WORDS["terms"]
 _LEAST_COMMON: Final = 3
 _SHORT: Final = 4
 _LONGEST_ENDING: Final = 2
@@ -195,6 +196,17 @@ def lost_words(parent: str, text: str) -> list[str]:
     tokens = {token.casefold() for token in own.tokens}
     told = [token.casefold() for token in read(parent).tokens if _tells(token)]
     return [word for word in told if not ({stem_of(word), start_of(word)} & own.words or _is_known(word, tokens))]
+
+
+def unsaid_terms(known: str, text: str) -> Iterator[str]:
+    """The words behind a preposition with which a text says more than a known one: "for backends"."""
+    before, own = read(known), read(text)
+    if len({*before.stems} - {*own.stems}) > 1:  # the verb may be another one
+        return
+    lost, words = lost_words(text, known), [word for word in own.lower if word not in WORDS["articles"] | WORDS["my"]]
+    for preposition, word in pairwise(words):
+        is_term = preposition in _TERMS and preposition not in before.lower
+        yield from [word] * (is_term and word in lost and word not in WORDS["attributes"])
 
 
 def mixed_up(parents: Sequence[str], text: str) -> bool:

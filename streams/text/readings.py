@@ -163,10 +163,14 @@ class Reading:
     @cached_property
     def left_behind(self) -> frozenset[str]:
         """The beginnings of the words for what was left for something else: "Lima" of "I moved from Lima to Quito"."""
+        return self.named_by("left_behind")
+
+    def named_by(self, pattern: str) -> frozenset[str]:
+        """The beginnings of the words in the group of a pattern, but for those that stand behind it, too."""
         words = " ".join(self.lower)
-        found = PATTERNS["left_behind"].finditer(words)
-        left = (read(one[one.lastindex or 0]).starts - read(words[one.end() :]).starts for one in found)
-        return frozenset().union(*left)
+        found = PATTERNS[pattern].finditer(words)
+        named = (read(one[one.lastindex or 0]).starts - read(words[one.end() :]).starts for one in found)
+        return frozenset().union(*named)
 
     @cached_property
     def clauses(self) -> tuple["Reading", ...]:

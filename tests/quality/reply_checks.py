@@ -3,8 +3,9 @@
 `replies/facts.jsonl` has facts that a reply takes from a message, `replies/decisions.jsonl` KEEPs and MERGEs; both were
 written before the checks that they measure. `replies/blind.jsonl` and `replies/last.jsonl` have facts in 20 languages,
 by one who had not read the checks; `replies/fresh.jsonl` was written before the checks were written anew,
-`replies/later.jsonl` with the checks of swapped persons, small talk and requests. Those of `tests/support/cases` are
-older. `--verbose` lists what is wrong.
+`replies/later.jsonl` with the checks of swapped persons, small talk and requests, `replies/values.jsonl` before those
+of denied values, exceptions, directions and comparisons. Those of `tests/support/cases` are older. `--verbose` lists
+what is wrong.
 """
 
 import json
@@ -63,7 +64,10 @@ def judged() -> tuple[Judged, ...]:
 
 
 def _facts() -> Iterator[Judged]:
-    for name, table in (("facts", "facts"), *((one, f"{one} facts") for one in ("blind", "last", "fresh", "later"))):
+    for name, table in (
+        ("facts", "facts"),
+        *((one, f"{one} facts") for one in ("blind", "last", "fresh", "later", "values")),
+    ):
         for row in _rows(name):
             yield Judged(table, row["kind"], row["honest"], f"{row['said']} -> {row['text']}", fact_checks(row))
 

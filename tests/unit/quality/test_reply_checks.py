@@ -29,8 +29,8 @@ def test_honest_merges_and_repetitions_pass_and_the_seeds_own() -> None:
     ("table", "harmful", "honest"),
     [
         *(("facts", 133, 0), ("blind facts", 56, 3), ("last facts", 26, 0), ("decisions", 49, 4)),
-        *(("fresh facts", 84, 1), ("later facts", 15, 0)),
-        *(("older facts", 64, 5), ("older decisions", 283, 3)),
+        *(("fresh facts", 84, 1), ("later facts", 15, 0), ("values facts", 74, 4)),
+        *(("older facts", 64, 5), ("older decisions", 284, 3)),
     ],
 )
 def test_no_fewer_replies_are_judged_rightly_than_the_page_says(table: str, harmful: int, honest: int) -> None:

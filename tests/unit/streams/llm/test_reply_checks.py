@@ -91,6 +91,10 @@ def test_the_facts_of_two_people_do_not_become_one() -> None:
 @pytest.mark.parametrize(
     ("new", "known", "verdict"),
     [
+        ("Prefers TypeScript for backends.", "Uses TypeScript.", "EXTEND"),
+        ("Drinks coffee with oat milk.", "Likes coffee.", "EXTEND"),
+        ("Works as a nurse.", "Is a nurse.", "KEEP"),
+        ("Comes from Oslo.", "Is from Oslo.", "KEEP"),
         ("Owns a dog.", "Has a dog.", "KEEP"),
         ("Is at home in Rome.", "Lives in Rome.", "KEEP"),
         ("Prefers dark mode", "Likes dark themes better", "KEEP"),
@@ -100,7 +104,9 @@ def test_the_facts_of_two_people_do_not_become_one() -> None:
         ("Lives in Oslo.", "Lives in Rome.", "EXTEND"),
     ],
 )
-def test_the_verb_that_begins_a_sentence_is_no_name(new: str, known: str, verdict: str) -> None:
+def test_a_verb_that_begins_a_sentence_is_no_name_and_a_phrase_more_is_lost_by_no_repetition(
+    new: str, known: str, verdict: str
+) -> None:
     assert decided(fact(new, subject=None), known_fact(1, known, subject=None), action="KEEP").verdict == verdict
 
 

@@ -42,6 +42,7 @@ MEAT: Final[dict[str, Any]] = {
 }
 TEXTS: Final = ["Rita moved to Porto in March", "Rita's sister Eva is a nurse", "Rita no longer eats meat"]
 ALL: Final = json.dumps({"facts": [MOVED, EVA, MEAT]})
+DRAFT: Final = json.dumps({"facts": [MOVED | {"text": "Rita moved to Oslo"}]})
 
 
 def read(text: str) -> list[str]:
@@ -73,6 +74,15 @@ ALL_READ: Final[dict[str, str]] = {
         {"reasoning": "Three statements.", "facts": [MOVED, EVA, MEAT], "confidence": 0.9}
     ),
     "a tool call in words": f'<tool_call>\n{{"name": "note", "parameters": {ALL}}}\n</tool_call>',
+    "a draft in the thoughts": f"<think>First {DRAFT}, no: {{{{[ more.</think>\n{ALL}",
+    "thoughts around": f"<think>\n{ALL}\n</think>",
+    "thoughts without an end": f"<think>She moved {{to Porto}}.\nAnswer:\n{ALL}",
+    "thoughts without a beginning": f"Hm, {DRAFT}?</think>{ALL}",
+    "thoughts behind": f"{ALL}\n<think>Or {DRAFT}?</think>",
+    "thoughts twice": f"<think>a {{</think><think>{DRAFT}</think>{ALL}",
+    "a tag in a fact": f'<think>a</think>{ALL[:-1]}, "note": "</think>"}}',
+    "thoughts in a channel": f"<|channel|>analysis<|message|>{DRAFT}<|end|><|channel|>final<|message|>{ALL}",
+    "thoughts in brackets": f"[THINK]{DRAFT}[/THINK]{ALL}",
     "thoughts in a fence": f"<think>\nShe moved {{to Porto}}.\n</think>\n```json\n{ALL}\n```\nDone!",
     "an object each": "\n".join(json.dumps({"facts": [one]}) for one in (MOVED, EVA, MEAT)),
     "numbers as text": ALL.replace('"line": 2', '"line": "2"').replace('"line": 3', '"line": "3."'),

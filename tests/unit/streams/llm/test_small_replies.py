@@ -205,6 +205,20 @@ def test_a_word_of_change_is_read_in_its_plain_forms(change: str | None, hint: s
     assert (found.action_hint, found.certainty, notes) == (hint, certainty, ())
 
 
+@pytest.mark.parametrize(
+    ("said", "certainty"),
+    [
+        ("I think I might move to Rome.", "weak"),
+        ("I will probably sell the boat.", "weak"),
+        ("I moved to Rome in May.", "explicit"),
+        ("I like May.", "explicit"),
+    ],
+)
+def test_what_is_said_with_a_doubt_is_not_explicit(said: str, certainty: str) -> None:
+    found, _ = noted(said, text=said.replace("I ", "Alice ").replace("think", "thinks"), change="new")
+    assert found.certainty == certainty
+
+
 @pytest.mark.parametrize("change", ["blue", "new or ended", "7"])
 def test_another_word_of_change_is_noted(change: str) -> None:
     found, notes = noted("I sail.", change=change)
