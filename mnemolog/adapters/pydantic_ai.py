@@ -14,10 +14,6 @@ from mnemolog.client.inputs import ScopeArgs
 from mnemolog.projections.context import Context
 
 
-def _as_bound(_: RunContext[Any]) -> ScopeArgs:
-    return {}
-
-
 @dataclass
 class MnemologCapability(AbstractCapability[Any]):
     """Adds what is known to the instructions of a run, and publishes its prompt and answer when it has ended.
@@ -28,7 +24,7 @@ class MnemologCapability(AbstractCapability[Any]):
     """
 
     memory: AsyncMemoryClient
-    whose: Callable[[RunContext[Any]], ScopeArgs] = _as_bound
+    whose: Callable[[RunContext[Any]], ScopeArgs] = field(default=lambda _: ScopeArgs())
     budget_tokens: int = 800
     _known: Context | None = field(default=None, init=False, repr=False)
 

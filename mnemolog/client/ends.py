@@ -13,7 +13,7 @@ OnEnd = Callable[[Result], object]
 """Called with the result of each turn and command that a client published, once it has ended."""
 MAX_SECONDS: Final = 3600.0
 """So long an end is looked for; later ones are in the topic `memory_outcomes` alone."""
-_PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
+PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
 
 _log = get_logger(__name__)
 
@@ -56,7 +56,7 @@ class EndWatch:
                     del self._waiting[key]
                     _log.warning("end_not_seen", turn_id=one.turn_id, seconds=MAX_SECONDS)
             polls += 1
-            await asyncio.sleep(_PAUSE(polls))
+            await asyncio.sleep(PAUSE(polls))
 
     async def _tell(self, end: Result) -> None:
         try:

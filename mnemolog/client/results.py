@@ -11,8 +11,8 @@ from typing import Any, Final
 import orjson
 
 from mnemolog.client.base import Blocking, ClientBase, Follow
+from mnemolog.client.ends import PAUSE
 from mnemolog.client.inputs import DEFAULT_WAIT_SECONDS, kind_of
-from mnemolog.common.retry import growing_delay
 from mnemolog.errors import ServerUnavailableError, WaitTimeoutError
 from mnemolog.projections.errors import QueryError, UnknownTurnError, check_id_text
 from mnemolog.projections.queries.results import Result
@@ -25,7 +25,6 @@ REUSED_NOTE: Final = (
     "this turn_id was used before, by a turn with other messages: the first turn of an id counts, and this is its "
     "result; publish the new messages with an id of their own"
 )
-_PAUSE: Final = growing_delay(0.02, 0.5, factor=1.5)
 _SUMMED: Final = ("changes", "added", "updated", "unchanged", "deleted", "held", "entities", "notes")
 
 
@@ -150,7 +149,7 @@ class ResultBase(ClientBase):
                     ):
                         progress = found
                         polls += 1
-                        await asyncio.sleep(_PAUSE(polls))
+                        await asyncio.sleep(PAUSE(polls))
                     ends.append(found)
         except TimeoutError as error:
             unfinished = followed[len(ends) :]

@@ -75,6 +75,8 @@ def classify(matched: MatchedFact, rules: TurnRules) -> Classification:
     """In a raw turn there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
     fact, thresholds = matched.fact, rules.thresholds
     bound = thresholds.duplicate if rules.infer else thresholds.raw_duplicate
+    active = (one for one in matched.candidates if one.status == "active")
+    of_slot = [one for one in active if rules.slot_relation(fact, one) != "other"]
     repeated = [  # the cheapest test first: each statement is compared with all of its candidates
         known
         for known in matched.candidates
@@ -83,7 +85,7 @@ def classify(matched: MatchedFact, rules: TurnRules) -> Classification:
         and texts_equivalent(fact.text, known.text)
         and not subjects_differ(fact, known, rules.user_names)
         and tells_again(fact, known, matched.candidates, rules)
-        and not _names_slot_of_another(matched, known, rules)
+        and (known.key is not None or not of_slot)  # whether it or another value of the slot holds is to be decided
     ]
     equal = (known for known in repeated if known.content_hash == fact.content_hash)
     same = min(equal, key=lambda known: (known.status, known.key != fact.key), default=None)  # active before pending
@@ -123,35 +125,19 @@ def _has_news_since(fact: ExtractedFact, known: Candidate, candidates: Sequence[
     Then the known fact is no candidate either. An end or a change tells of whatever else was said near it, and a change
     of what is in doubt. A value that a key has goes on until there is news of that key, whatever else was said.
     """
-    tells, last_said = _tells(fact), last_held(known)
-    if tells == "update" and known.unresolved:
-        return True
+    tells, last_said, is_value = _tells(fact), last_held(known), _has_value(fact, known)
     since = [other for other in candidates if other.status == "active" and last_held(other) > last_said]
-    others = [
-        other
+    return (tells == "update" and known.unresolved) or any(
+        (tells_otherwise(fact, other) if tells == "new" else _tells(other) != tells)
+        and (not is_value or (other.key == fact.key and not _has_value(fact, other)))
+        and relate_subjects(fact, other, rules.user_names) != "other"
         for other in (conflicting_facts(fact, since, rules) if since else ())
-        if (tells_otherwise(fact, other) if tells == "new" else _tells(other) != tells)
-    ]
-    if _has_value(fact, known):
-        others = [
-            other
-            for other in others
-            if other.key == fact.key
-            and not _has_value(fact, other)
-            and relate_subjects(fact, other, rules.user_names) != "other"
-        ]
-    return bool(others)
+    )
 
 
 def _tells(one: ExtractedFact | Candidate) -> ActionHint:
     """What a fact says to have happened, by its extraction or by its words: "I sold my car" tells an end."""
     return "retract" if read(one.text).ending else one.action_hint
-
-
-def _names_slot_of_another(matched: MatchedFact, known: Candidate, rules: TurnRules) -> bool:
-    """Whether it names a slot that another value has, and the known fact none: which of them holds is to be decided."""
-    rivals = (other for other in matched.candidates if other.status == "active" and other is not known)
-    return known.key is None and any(rules.slot_relation(matched.fact, other) != "other" for other in rivals)
 
 
 def _has_value(fact: ExtractedFact, known: Candidate) -> bool:

@@ -140,8 +140,11 @@ def tells_otherwise(fact: ExtractedFact, known: Candidate) -> bool:
     otherwise by all that is said of the thing ("my dog recovered"), of a person ("I'm ill") only by another state.
     """
     own, other = read(fact.text), read(known.text)
-    ended = frozenset(other.stems) - {stem_of(word) for word in other.ending.split()}
-    if contrary(own, other) or (other.ending and ended and ended <= {*own.stems}):
+    if (own.names ^ other.names) & own.lower_set & other.lower_set:  # "turkey" and "Turkey"
+        return False
+    ending = "" if known.valid_until else other.ending  # a term ends nothing else
+    ended = frozenset(other.stems) - {stem_of(word) for word in ending.split()}
+    if contrary(own, other) or (ending and ended and ended <= {*own.stems}):
         return True
     state, known_state = (PATTERNS["state"].match(" ".join(one.lower)) for one in (own, other))
     if state is None:

@@ -172,7 +172,7 @@ def _walk(url: str, browser: Chrome) -> None:
     wait.until(lambda page: "I moved from Berlin to Munich." in page.find_element(By.TAG_NAME, "blockquote").text)
     _keep_screenshot(browser, "page-fact")
     browser.find_element(By.LINK_TEXT, "People").click()
-    wait.until(lambda page: page.find_elements(By.TAG_NAME, "svg"))
+    wait.until(lambda page: "sibling" in page.find_element(By.TAG_NAME, "svg").text)
     _keep_screenshot(browser, "page-people")
     browser.find_element(By.LINK_TEXT, "To settle").click()
     wait.until(lambda page: page.find_element(By.XPATH, "//button[.='Confirm']")).click()

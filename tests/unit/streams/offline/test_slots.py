@@ -226,11 +226,21 @@ GIVES_VOICE = [
     *("Guess which one is false.", "Two truths and a lie!", "My character in the game is a bard.", "Level 3 wizard"),
     *("We're dubbing a film and I read the lead.", "I'm testing you.", "Next I paste what the client said."),
     *("My son types from here on.", "I'll write as my grandmother would.", "My husband dictates, I only type."),
+    *("I'm going as a vampire.", "I want to speak as my aunt.", "It's a sketch about a vegan.", "I'm going first."),
+    *("There is a man who speaks.", "I always play the elf.", "My boss is dictating.", "Otto took the phone."),
+    *("My phone is with my brother.", "The kids are typing.", "I'm getting into my role."),
     *("How would my brother introduce himself?", "Fill in the visa form for my father.", "Corrige mis frases."),
 ]
 LEAVES_VOICE = [
     *("My name is Eva.", "I bought a car.", "My landlord has raised the rent.", "We had a great summer."),
     *("Hi!", "Thanks, that was helpful!", "I love hiking.", "I twisted my knee yesterday.", "I'm vegan."),
+    *(
+        "It rained all day.",
+        "The weather is nice today.",
+        "My head hurts.",
+        "I usually get up at six.",
+    ),
+    *("I'm going to the gym later.", "I'm looking for a new job.", "Our flat is too small.", "I want to lose weight."),
     *("What is a good restaurant near the lake?", "Can you recommend a gym?", "How do I cook rice?"),
 ]
 

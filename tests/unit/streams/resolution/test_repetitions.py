@@ -195,6 +195,7 @@ def test_news_of_a_value_and_what_is_no_value_are_told_anew(said: dict[str, Any]
         ("Mira likes tea.", "Mira likes coffee.", Duplicate),
         ("Mira likes drinking tea.", "Mira stopped drinking coffee.", Duplicate),
         ("Mira likes tea.", "Mira does not like tea.", Conflict),
+        ("Mira likes turkey.", "Mira no longer likes Turkey.", Duplicate),
         ("Mira married Tom.", "Tom and Mira are divorced.", Conflict),
         ("Mira works at Acme.", "Mira was laid off by Acme.", Conflict),
         ("Mira works at Acme.", "Mira was laid off by Bosch.", Duplicate),
