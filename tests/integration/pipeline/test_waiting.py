@@ -30,8 +30,18 @@ TOLD_WITHIN = 10.0  # seconds
 async def test_what_a_server_lacks_stands_in_the_status_the_timeout_and_the_health(
     settings: StreamsSettings, failure: dict[str, Any], advice: str
 ) -> None:
-    async with PipelineHarness.without_worker(settings) as harness, running_worker(harness.settings) as report:
+    at_start = {f"extract {settings.chat_model}": "at the start the server refuses the key"}
+    async with (
+        PipelineHarness.without_worker(settings) as harness,
+        running_worker(harness.settings, failing=at_start) as report,
+    ):
         memory = harness.memory
+
+        async def is_told_before_a_turn() -> bool:
+            rows = await harness.rows("SELECT part, problem FROM mnemolog_journal.worker_problems")
+            return {row["part"]: row["problem"] for row in rows} == at_start
+
+        await wait_until(is_told_before_a_turn)
         harness.server.fail(**failure, times=None)
         began = monotonic()
         turn = await memory.add("I live in Bern.", user_id="mira")

@@ -1,7 +1,7 @@
 """A worker in the test's own process: stages over real servers, what is published to them and what comes out."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,13 +51,13 @@ def with_chat_server(settings: StreamsSettings, server: OpenAiServer) -> Streams
 
 @asynccontextmanager
 async def running_worker(
-    settings: StreamsSettings, stages: Sequence[Stage] = ALL_STAGES
+    settings: StreamsSettings, stages: Sequence[Stage] = ALL_STAGES, failing: Mapping[str, str] | None = None
 ) -> AsyncIterator[WorkerReport]:
     """A worker that takes part in its groups; drained and stopped afterwards."""
     assert settings.kafka is not None
     await ensure_topics(settings.kafka_address, partitions=settings.partitions, prefix=settings.topic_prefix)
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-    worker = asyncio.create_task(run_worker(settings, stages, stop, on_ready=ready.set_result))
+    worker = asyncio.create_task(run_worker(settings, stages, stop, on_ready=ready.set_result, failing=failing))
     try:
         await asyncio.wait({ready, worker}, timeout=READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if worker.done():
