@@ -137,7 +137,7 @@ _IS: Final = frozenset({"is", "are", "am", "was", "were"})
 _SKIPPED: Final = frozenset({"well", "and", "but", "so", "и", ","})
 _BEFORE_SOMEBODY: Final = WORDS["my"] | WORDS["articles"] | WORDS["quantifiers"]
 _AVERSIONS: Final = frozenset(map(stem_of, WORDS["aversions"]))
-_ALL: Final = ("all", "any", "every", "jede", "tod", "tous", "tout")
+_ALL: Final = re.compile(r"all|alle[ns]?|(?:any|every)(?:one|body|thing|where)?|jede\w*|tod[oa]s?|tou(?:s|te?s?)")
 _PERFECT: Final = re.compile(r"\bhe \w+(?:[ai]do|cho|[iors]to|[lr]to)\b")
 """Spanish "he" is "have"."""
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
@@ -523,7 +523,7 @@ class Source:
         own, excepted = told.own, self._lesser("excepted")
         if not excepted or own.is_negative or not WORDS["exceptions"].isdisjoint(own.lower):
             return False
-        return not excepted.isdisjoint(own.starts) or any(word.startswith(_ALL) for word in own.lower)
+        return not excepted.isdisjoint(own.starts) or any(map(_ALL.fullmatch, own.lower))
 
     def _is_reversed(self, own: Reading) -> bool:
         """Whether a text has on the two sides of a word what its sentence has on the other: "from Oslo to Rome"."""
