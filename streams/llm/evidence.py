@@ -290,7 +290,8 @@ class Source:
         denying = NEGATIONS.intersection(own.tokens)  # no "Not" of a name
         if named.starts <= self.reading.left_behind:
             yield f"it says {value}, which was left"
-        denied = [one for one in own.denials if one.word in denying and named.starts <= starts_of(one.reached)]
+        reached = [starts_of(one.reached) for one in own.denials if one.word in denying]
+        denied = [one for one in reached if named.starts <= one and len(one - named.starts) <= 1]  # beside a verb
         is_aversion = slot.denies or not _AVERSIONS.isdisjoint(slot.stems)
         if len(denied) % 2 and not (own.ending or named.is_negative or is_aversion or "than" in own.lower):
             yield f"it says {value}, which its text denies"
@@ -532,12 +533,13 @@ class Source:
             if any(one.lower.count(word) != 1 for one in both):
                 continue
             before, behind, left, right = (
-                _details(Reading("", part))
+                [details for token in part if (details := _details(Reading(token, (token,))))]
                 for one in both
                 for at in [one.lower.index(word)]
                 for part in (one.tokens[:at], one.tokens[at + 1 :])
             )
-            if left & (behind - before) and right & (before - behind):
+            is_left = any(one in behind and one not in before for one in left)
+            if is_left and right and right[0] in before and right[0] not in behind:
                 return True
         return False
 
