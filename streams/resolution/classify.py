@@ -112,9 +112,8 @@ def tells_again(fact: ExtractedFact, known: Candidate, candidates: Sequence[Cand
     last said. `candidates` are all known facts near the statement.
     """
     names_other = words_of(fact.text) == words_of(known.text) and not texts_equivalent(fact.text, known.text)
-    if (names_other and not rules.holds_one(fact)) or not same_terms(fact, known):  # "turkey" and "Turkey"
-        return False
-    if _tells_other_event(fact, known, rules):
+    names_other = names_other and not rules.holds_one(fact)  # "turkey" and "Turkey"
+    if names_other or not same_terms(fact, known) or _tells_other_event(fact, known, rules):
         return False
     return known.status == "pending_confirmation" or not _has_news_since(fact, known, candidates, rules)
 

@@ -36,7 +36,7 @@ from mnemolog.schemas.facts import (
 from mnemolog.schemas.provenance import DecidedBy, Decision, FactSnapshot, Guard, Verdict, WeighedCandidate, answered_by
 from mnemolog.schemas.stored import PendingCase
 from mnemolog.schemas.vector import Vector
-from mnemolog.streams.ends import same_value
+from mnemolog.streams.ends import DOUBTFUL_BELOW, same_value
 from mnemolog.streams.llm.ports import Question
 from mnemolog.streams.llm.reply_checks import ParsedDecision
 from mnemolog.streams.merges import fill_one_slot, merged, says_more
@@ -307,7 +307,8 @@ class EventBuilder:
             fact = fact.model_copy(update={"true_from": plan.true_from, "event_time": plan.event_time})
         fact = merged(fact, targets, worded_by=worded_by)
         said_at = max([self.statement_context.said_at, *(known.said_at for known in targets if known.said_at)])
-        doubt = {"confidence": self.statement_context.confidence} if self.statement_context.is_doubtful else {}
+        confidence = self.statement_context.confidence
+        doubt = {"confidence": confidence} if confidence < DOUBTFUL_BELOW else {}
         text = {"text": reply.text, "search_text": reply.text} if reply and reply.text else {}
         vector = (llm_decision and llm_decision.merged_vector) or fact.vector
         return fact.model_copy(update={"said_at": self._own_time(said_at), "vector": vector, **doubt, **text})

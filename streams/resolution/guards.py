@@ -22,7 +22,7 @@ from mnemolog.schemas.facts import (
 from mnemolog.schemas.policy import EffectivePolicy
 from mnemolog.schemas.provenance import Guard, Thresholds, Verdict
 from mnemolog.schemas.stored import PendingCase, StoredFact
-from mnemolog.streams.ends import DOUBTFUL_BELOW, GUARDS_OF_CONFIDENCE, SlotRules, guard_against, last_held
+from mnemolog.streams.ends import GUARDS_OF_CONFIDENCE, SlotRules, guard_against, last_held
 from mnemolog.streams.merges import fill_one_slot
 from mnemolog.streams.text.assertions import tells_past
 from mnemolog.streams.text.differences import compare_subjects
@@ -94,11 +94,6 @@ class StatementContext:
     def is_plan(self) -> bool:
         """Whether it states what is still to begin."""
         return self.said_at < self.true_from
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether it is more likely wrong than right."""
-        return self.confidence < DOUBTFUL_BELOW
 
 
 def statement_confidence(matched: MatchedFact, rules: EffectivePolicy) -> float:
