@@ -1,7 +1,7 @@
 """The gate that every request passes: who asks, whether it may, how often, and whose memory it reaches."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Annotated, Final, Protocol

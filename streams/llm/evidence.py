@@ -137,7 +137,7 @@ _IS: Final = frozenset({"is", "are", "am", "was", "were"})
 _SKIPPED: Final = frozenset({"well", "and", "but", "so", "и", ","})
 _BEFORE_SOMEBODY: Final = WORDS["my"] | WORDS["articles"] | WORDS["quantifiers"]
 _AVERSIONS: Final = frozenset(map(stem_of, WORDS["aversions"]))
-_ALL: Final = ("all", "any", "every", "jede", "tod", "tous", "tout")
+_ALL: Final = re.compile(r"all|alle[ns]?|(?:any|every)(?:one|body|thing|where)?|jede\w*|tod[oa]s?|tou(?:s|te?s?)")
 _PERFECT: Final = re.compile(r"\bhe \w+(?:[ai]do|cho|[iors]to|[lr]to)\b")
 """Spanish "he" is "have"."""
 _MARKS: Final = " .!?…,;:\u3002\uff01\uff1f\"'"
@@ -290,7 +290,8 @@ class Source:
         denying = NEGATIONS.intersection(own.tokens)  # no "Not" of a name
         if named.starts <= self.reading.left_behind:
             yield f"it says {value}, which was left"
-        denied = [one for one in own.denials if one.word in denying and named.starts <= starts_of(one.reached)]
+        reached = [starts_of(one.reached) for one in own.denials if one.word in denying]
+        denied = [one for one in reached if named.starts <= one and len(one - named.starts) <= 1]  # beside a verb
         is_aversion = slot.denies or not _AVERSIONS.isdisjoint(slot.stems)
         if len(denied) % 2 and not (own.ending or named.is_negative or is_aversion or "than" in own.lower):
             yield f"it says {value}, which its text denies"
@@ -523,7 +524,7 @@ class Source:
         own, excepted = told.own, self._lesser("excepted")
         if not excepted or own.is_negative or not WORDS["exceptions"].isdisjoint(own.lower):
             return False
-        return not excepted.isdisjoint(own.starts) or any(word.startswith(_ALL) for word in own.lower)
+        return not excepted.isdisjoint(own.starts) or any(map(_ALL.fullmatch, own.lower))
 
     def _is_reversed(self, own: Reading) -> bool:
         """Whether a text has on the two sides of a word what its sentence has on the other: "from Oslo to Rome"."""
@@ -532,12 +533,13 @@ class Source:
             if any(one.lower.count(word) != 1 for one in both):
                 continue
             before, behind, left, right = (
-                _details(Reading("", part))
+                [details for token in part if (details := _details(Reading(token, (token,))))]
                 for one in both
                 for at in [one.lower.index(word)]
                 for part in (one.tokens[:at], one.tokens[at + 1 :])
             )
-            if left & (behind - before) and right & (before - behind):
+            is_left = any(one in behind and one not in before for one in left)
+            if is_left and right and right[0] in before and right[0] not in behind:
                 return True
         return False
 

@@ -29,7 +29,7 @@ def test_honest_merges_and_repetitions_pass_and_the_seeds_own() -> None:
     ("table", "harmful", "honest"),
     [
         *(("facts", 133, 0), ("blind facts", 56, 3), ("last facts", 26, 0), ("decisions", 49, 4)),
-        *(("fresh facts", 84, 1), ("later facts", 15, 0), ("values facts", 74, 4)),
+        *(("fresh facts", 84, 1), ("later facts", 15, 0), ("values facts", 74, 5)),
         *(("older facts", 64, 5), ("older decisions", 284, 3)),
     ],
 )

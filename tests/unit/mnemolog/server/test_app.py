@@ -164,7 +164,7 @@ async def test_a_name_with_a_slash_is_a_name_in_a_path(method: str, more: str) -
 @pytest.mark.parametrize("several", [5, [5], {"user_id": "bob"}, [{"user_id": ["bob"]}], [{"user_id": 5}]])
 def test_what_is_no_list_of_scopes_is_told_before_it_is_authorised(several: object) -> None:
     principal = Principal(name="key:1", tenant="default", rights=frozenset({"read"}), users=UserPattern.read("alice"))
-    with pytest.raises(QueryError, match="^any"):
+    with pytest.raises(QueryError, match=r"^any"):
         Access(principal, local_app()[1]).scopes(several)
 
 
