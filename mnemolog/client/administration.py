@@ -145,7 +145,8 @@ class AdminMethods(ImportMixin):
         }
         located = await self._located(self._draft("promote", arguments, fields))
         source = exact_scope(located.scope_ids).model_dump()
-        if into is not None and not set(into) <= set(SCOPE_FIELDS):
+        given: object = into
+        if given is not None and not (isinstance(given, Mapping) and set(given) <= set(SCOPE_FIELDS)):
             known = ", ".join(SCOPE_FIELDS)
             raise InvalidCommandError(f"into must be ids of a scope ({known}), such as {{'agent_id': None}}")
         target = {**located.scope_ids, "run_id": None, **(into or {})}

@@ -241,6 +241,8 @@ class EntityMethods(CommandBase):
 
         Its type is that of the entity unless given. Later turns that use one of its names mean the new one.
         """
+        if isinstance(names, Mapping | bytes) or not isinstance(names, Iterable):
+            raise InvalidCommandError(f"names must be a name or a list of names, not {kind_of(names)}")
         moved = {"fact_ids": as_ids("fact_ids", fact_ids), "names": [names] if isinstance(names, str) else [*names]}
         named = {"entity_id": entity}
         return await self._issue_on_entities("split_entity", arguments, wait, named, name=name, type=type, **moved)

@@ -219,20 +219,24 @@ def search_scopes(given: SearchArgs | ContextArgs, wanted: Filter = EVERYTHING) 
 
     Raises `QueryError` for scopes that cannot be searched together.
     """
-    several: object = given.get("any")
+    several = given.get("any")
     if several is None:
         return (scope_of(given, wanted),)
+    # the ids of the call hold where a scope of `any` names none
+    return checked_scopes([ScopeFilter(**{**scope_ids(given), **ids}) for ids in listed_scopes(several)])
+
+
+def listed_scopes(several: object) -> Sequence[Mapping[str, str | None]]:
+    """What is given as `any`. Raises `QueryError` that names the place of what is no scope."""
     if not isinstance(several, Sequence) or isinstance(several, str) or not 1 <= len(several) <= MAX_SCOPES:
         raise QueryError(f"any must be a list of 1 to {MAX_SCOPES} scopes, such as [{{}}, {{'run_id': 'r1'}}]")
-    scopes = []
-    for place, ids in enumerate(several):  # the ids of the call hold where a scope of `any` names none
+    for place, ids in enumerate(several):
         if not isinstance(ids, Mapping) or not all(isinstance(value, str | None) for value in ids.values()):
             raise QueryError(f"any[{place}] must be an object of ids, such as {{'run_id': 'r1'}}")
         if unknown := ids.keys() - set(SCOPE_FIELDS):
             known = ", ".join(SCOPE_FIELDS)
             raise QueryError(f"any[{place}] has no id {min(map(str, unknown))!r}: choose among {known}")
-        scopes.append(ScopeFilter(**{**scope_ids(given), **ids}))
-    return checked_scopes(scopes)
+    return several
 
 
 def mean_vector(vectors: Sequence[Vector]) -> Vector:

@@ -1,7 +1,7 @@
 """The gate that every request passes: who asks, whether it may, how often, and whose memory it reaches."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Annotated, Final, Protocol
@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 
 from mnemolog.client.async_client import AsyncMemoryClient
 from mnemolog.client.inputs import BoundArgs
+from mnemolog.client.search import listed_scopes
 from mnemolog.schemas.errors import MnemologError
 from mnemolog.server.access import (
     EVERYBODY,
@@ -90,13 +91,14 @@ class Access:
         """A client that is bound to the scope that these ids mean, and to the actor. Raises `ForbiddenError`."""
         return self._client.scope(**self.scope(ids))
 
-    def scopes(self, several: Sequence[Mapping[str, str | None]] | None) -> list[Mapping[str, str | None]] | None:
-        """The scopes that a search asks together, each authorised by itself. Raises `ForbiddenError`."""
+    def scopes(self, several: object) -> list[Mapping[str, str | None]] | None:
+        """The scopes that a search asks together, each authorised by itself. Raises `ForbiddenError`, `QueryError`."""
         if several is None:
             return None
-        if any("tenant" in ids for ids in several):
+        scopes = listed_scopes(several)
+        if any("tenant" in ids for ids in scopes):
             raise ForbiddenError("the tenant is that of the key: leave it out of `any`")
-        return [{**ids, "user_id": self.scope(ids).get("user_id")} if "user_id" in ids else ids for ids in several]
+        return [{**ids, "user_id": self.scope(ids).get("user_id")} if "user_id" in ids else ids for ids in scopes]
 
 
 class Gate:
@@ -152,7 +154,11 @@ def _check_local(connection: HTTPConnection) -> None:
     """Raise `ForbiddenError` where a web page of another site makes the browser ask: it would read all memory."""
     asked = f"//{connection.headers.get('host', '')}"
     for named in (asked, connection.headers.get("origin") or asked):
-        if urlsplit(named).hostname not in LOOPBACK:
+        try:
+            is_local = urlsplit(named).hostname in LOOPBACK
+        except ValueError:  # half a pair of brackets
+            is_local = False
+        if not is_local:
             raise ForbiddenError("without keys this server answers programs of this machine alone: make a key")
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
-from mnemolog.errors import InvalidTurnError
+from mnemolog.errors import InvalidCommandError, InvalidTurnError, UnknownFactError
 from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.explain import History
 from mnemolog.projections.queries.results import Fact, FactRef, Result
@@ -156,8 +156,11 @@ def shown(fact: Fact) -> Memory:
 
 @router.get("/memories/{memory_id}")
 async def get_memory(access: Reader, memory_id: MemoryId) -> Memory:
-    """One memory."""
-    return shown(await access.memory({}).get(memory_id))
+    """One memory; one that was deleted is not known."""
+    fact = await access.memory({}).get(memory_id)
+    if fact.status in ("retracted", "undone"):
+        raise UnknownFactError(fact.tenant, memory_id)
+    return shown(fact)
 
 
 @router.post("/search")
@@ -191,15 +194,22 @@ async def update_memory(order: Order, memory_id: MemoryId, body: MemoryUpdate) -
     if text is None:
         order.access.principal.require("read")
         text = (await order.access.memory({}).get(memory_id)).text
-    await order.waiting(MAX_WAIT_SECONDS).send({}, lambda memory: memory.update(memory_id, text, **more))
+    end = await order.waiting(MAX_WAIT_SECONDS).send({}, lambda memory: memory.update(memory_id, text, **more))
+    refuse_rejected(end)
     return Said(message="Memory updated successfully!")
 
 
 @router.delete("/memories/{memory_id}")
 async def delete_memory(order: Order, memory_id: MemoryId) -> Said:
     """Delete a memory; its history stays."""
-    await order.waiting(MAX_WAIT_SECONDS).send({}, lambda memory: memory.delete(memory_id))
+    refuse_rejected(await order.waiting(MAX_WAIT_SECONDS).send({}, lambda memory: memory.delete(memory_id)))
     return Said(message="Memory deleted successfully")
+
+
+def refuse_rejected(end: Result) -> None:
+    """Raise `InvalidCommandError` for what changed nothing: the shapes of mem0 have no place for that."""
+    if end.status == "rejected":
+        raise InvalidCommandError(end.error or end.status)
 
 
 @router.delete("/memories")

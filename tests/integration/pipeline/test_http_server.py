@@ -379,6 +379,9 @@ async def test_a_program_for_mem0_works(url: str, keys: KeyStore, tenant: Tenant
         assert (await http.delete(path)).json() == {"message": "Memory deleted successfully"}
         assert (await http.get("/memories", params={"user_id": "alice"})).json() == {"results": []}
         assert (await http.get(f"{path}/history")).json()[-1]["event"] == "DELETE"
+        assert (await http.get(path)).status_code == 404
+        for again in (await http.put(path, json={"text": "The user lives in Bonn."}), await http.delete(path)):
+            assert (again.status_code, "closed_fact" in again.json()["detail"]) == (422, True)
         await http.post("/memories", json=body | {"run_id": "r1"})
         assert len((await http.get("/memories", params={"run_id": "r1"})).json()["results"]) == 1
         assert (await http.delete("/memories")).status_code == 422

@@ -203,6 +203,13 @@ SENTENCES: dict[str, tuple[Call, str]] = {
     "an option of a client": (lambda _: AsyncMemoryClient(kafk="x"), "has no argument 'kafk': did you mean 'kafka'"),  # type: ignore[call-arg] # wrong
     "a number as server": (lambda _: MemoryClient(kafka=5), "kafka must be text, not int"),  # type: ignore[arg-type] # wrong
     "settings of a dict": (lambda _: MemoryClient(settings={}), "settings must be Settings, not a dict"),  # type: ignore[arg-type] # wrong
+    "one scope": (lambda c: c.search("x", any={"user_id": "bob"}), "any must be a list of 1 to 20 scopes"),
+    "scopes of numbers": (lambda c: c.context("x", any=[5]), r"any\[0\] must be an object of ids"),
+    "a scope of numbers": (lambda c: c.search("x", any=[{"user_id": ["bob"]}]), r"any\[0\] must be an object of ids"),
+    "a number to promote into": (lambda c: c.admin.promote(ID, run_id="r1", into=5), "into must be ids of a scope"),
+    "objects to promote into": (lambda c: c.admin.promote(ID, run_id="r1", into=[{}]), "into must be ids of a scope"),
+    "names of numbers": (lambda c: c.entities.split(ID, "Ana", names=5), "names must be a name or a list .* not int"),
+    "names of a dict": (lambda c: c.entities.split(ID, "Ana", names={"a": 1}), "names must be .* not a dict"),
     "a user of numbers": (lambda c: c.scope(user_id=7), "user_id must be text, not int"),
 }  # fmt: skip
 

@@ -18,12 +18,13 @@ from mnemolog.client.administration import AdminMethods
 from mnemolog.client.base import Order
 from mnemolog.client.commands import CommandMixin
 from mnemolog.client.entities import EntityMethods
+from mnemolog.projections.errors import QueryError
 from mnemolog.projections.queries.audit import FailedTurn
 from mnemolog.schemas.policy import LimitHit
 from mnemolog.server import frame, serve, turns
-from mnemolog.server.access import EVERYBODY, NotAuthenticatedError, Principal, Right
+from mnemolog.server.access import EVERYBODY, NotAuthenticatedError, Principal, Right, UserPattern
 from mnemolog.server.app import PUBLIC, build_app
-from mnemolog.server.gate import Authorise, Gate, RateLimit, TooManyRequestsError
+from mnemolog.server.gate import Access, Authorise, Gate, RateLimit, TooManyRequestsError
 from mnemolog.server.operations import Pipe
 from mnemolog.server.problems import STATUSES, status_of
 from mnemolog.settings import Settings, load_settings
@@ -70,6 +71,7 @@ def test_every_route_asks_for_a_right() -> None:
         ({"Host": "127.0.0.1.evil.example"}, 403),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
     ],
 )
 async def test_without_keys_no_web_page_of_others_gets_in(headers: Mapping[str, str], status: int) -> None:
@@ -157,6 +159,13 @@ async def test_a_name_with_a_slash_is_a_name_in_a_path(method: str, more: str) -
             scope: Any = {"json" if method == "POST" else "params": {"user_id": "alice"}}
             answer = await http.request(method, f"/v1/entities/A%2FB{more}", **scope)
     assert answer.json()["type"] == "urn:mnemolog:problem:NotInMemory"  # the client looks the name up
+
+
+@pytest.mark.parametrize("several", [5, [5], {"user_id": "bob"}, [{"user_id": ["bob"]}], [{"user_id": 5}]])
+def test_what_is_no_list_of_scopes_is_told_before_it_is_authorised(several: object) -> None:
+    principal = Principal(name="key:1", tenant="default", rights=frozenset({"read"}), users=UserPattern.read("alice"))
+    with pytest.raises(QueryError, match=r"^any"):
+        Access(principal, local_app()[1]).scopes(several)
 
 
 async def test_a_body_that_does_not_come_ends_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
