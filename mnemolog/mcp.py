@@ -31,6 +31,7 @@ from mnemolog.projections.queries.pending import ConflictingFact, PendingFact, P
 from mnemolog.projections.queries.results import Fact, FactRef, Result
 from mnemolog.schemas.errors import describe_faults
 from mnemolog.settings import McpTools, Settings
+from mnemolog.texts import BESIDE
 
 Right = Literal["publish", "read", "command"]
 ClientFor = Callable[[Mapping[str, Any], Right], Awaitable[AsyncMemoryClient]]
@@ -136,7 +137,7 @@ class MemoryTools:
         Returns memories with their ids, which update_memory, delete_memory and explain_memory take.
         """
         found = await (await self._client(ctx, "read")).search(query, limit=limit)
-        return Memories(memories=[_memory(hit.fact) for hit in found], note=found.notice or "")
+        return Memories(memories=[_memory(hit.fact) for hit in found], note=(found.notice or "").partition(BESIDE)[0])
 
     async def get_memories(
         self,
@@ -368,6 +369,10 @@ class MemoryServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
+        known = next((one.input_schema["properties"] for one in await self.list_tools() if one.name == name), arguments)
+        if unknown := arguments.keys() - known:
+            text = f"{name} has no argument {min(unknown)}: its arguments are {', '.join(known) or 'none'}"
+            return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

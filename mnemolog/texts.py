@@ -142,8 +142,11 @@ def no_hit_sentence(missed: ScopeCount, model: str | None = None) -> str:
     names = " or ".join(_ID_PHRASES[name] for name in missed.ids)
     wider = ", ".join(f"{name}={ANY_OR_NONE!r}" for name in missed.ids)
     options = " ".join(f"--{name.removesuffix('_id')} {ANY_OR_NONE!r}" for name in missed.ids)
-    return f"{why}; facts in scopes that also name {names}: {missed.beside}, search with {wider} ({options})"
+    return f"{why}{BESIDE} {names}: {missed.beside}, search with {wider} ({options})"
 
+
+BESIDE: Final = "; facts in scopes that also name"
+"""What a search that found nothing says of other scopes begins so: no tool of an assistant reaches them."""
 
 _SAME_MODEL: Final = "give the client the embedder of the stages (MNEMOLOG_EMBEDDING_PROVIDER and _MODEL)"
 _ID_PHRASES: Final = {"user_id": "a user", "agent_id": "an agent", "app_id": "an app", "run_id": "a run"}

@@ -317,6 +317,6 @@ def read_shown(name: str, given: Shown) -> tuple[list[UUID], Scope | None]:
         if isinstance(item, Fact | ContextFact):
             fact_id, scope = item.fact_id, scope or item.scope
         if fact_id is None:
-            raise InvalidCommandError(f"{name}.{place} must be a fact or its whole id, not {kind_of(one)}")
+            raise InvalidCommandError(f"{name}.{place} must be a fact or its whole id (32 hex digits)")
         found[fact_id] = None
     return list(found), scope

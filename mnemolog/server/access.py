@@ -64,7 +64,7 @@ class Principal:
     def require(self, right: Right) -> None:
         """Raise `ForbiddenError` where the principal does not have a right."""
         if right not in self.rights:
-            held = ", ".join(sorted(self.rights))
+            held = ", ".join(sorted(self.rights)) or "none"
             raise ForbiddenError(f"this needs the right {right}, and {self.name} has {held}: use another key")
 
 

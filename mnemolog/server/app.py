@@ -62,7 +62,15 @@ def build_app(client: AsyncMemoryClient, gate: Gate, *, max_body: int, page_comm
 
     With `page_commands` the page may change memory, where a key may.
     """
-    app = FastAPI(title="Mnemolog", version=version("mnemolog"), docs_url=None, redoc_url=None, openapi_url=None)
+    # A program whose id is empty asks for DELETE /memories/?user_id=...: redirected, it would delete all of the user.
+    app = FastAPI(
+        title="Mnemolog",
+        version=version("mnemolog"),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
     app.state.client, app.state.gate, app.state.draining = client, gate, asyncio.Event()
     app.include_router(health)
     for one in (turns, facts, methods, operations):

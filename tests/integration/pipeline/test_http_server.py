@@ -385,6 +385,11 @@ async def test_a_program_for_mem0_works(url: str, keys: KeyStore, tenant: Tenant
         await http.post("/memories", json=body | {"run_id": "r1"})
         assert len((await http.get("/memories", params={"run_id": "r1"})).json()["results"]) == 1
         assert (await http.delete("/memories")).status_code == 422
+        no_id = await http.delete("/memories/", params={"run_id": "r1"})
+        assert (no_id.status_code, len((await http.get("/memories", params={"run_id": "r1"})).json()["results"])) == (
+            404,
+            1,
+        )
         gone = await http.delete("/memories", params={"run_id": "r1"})
         assert gone.json() == {"message": "All relevant memories deleted"}
         assert (await http.get("/memories")).json() == {"results": []}
@@ -428,7 +433,7 @@ async def test_an_assistant_has_the_tools_with_the_rights_of_its_key(
     name = tenant.tenant
     async with assistant(url, await create(keys, name, "alice"), mode=mode) as client:
         assert len((await client.list_tools()).tools) == 10
-        assert "Bern" in await told(client, "add_memory", text="I live in Bern.", user_id="bob")
+        assert "Bern" in await told(client, "add_memory", text="I live in Bern.")
     async with assistant(url, await create(keys, name, "alice", ["read"]), mode=mode) as reader:
         assert "Bern" in await told(reader, "get_memories")
         assert "this needs the right publish" in await told(reader, "add_memory", text="I live in Bonn.")

@@ -45,13 +45,15 @@ def texts(found: Mapping[str, Any]) -> list[str]:
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_conversation_with_tools(tenant: TenantHarness, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with assistant_of(tenant, "mira", mode=mode) as client:
-        added = await call(client, "add_memory", text="I live in Berlin.", user_id="jonas")
+        added = await call(client, "add_memory", text="I live in Berlin.")
         (home,) = added["added"]
         assert (added["status"], "Berlin" in home["memory"]) == ("done", True)
         assert await call(client, "get_event_status", event_id=added["event_id"]) == added
         await call(client, "add_memory", text="I'm allergic to peanuts.")
         before = datetime.now(UTC).isoformat()
         moved = await call(client, "add_memory", text="I moved from Berlin to Munich.")
+        unknown = await refusal(client, "search_memories", query="home", user_id="jonas")
+        assert unknown == "search_memories has no argument user_id: its arguments are query, limit"
         page = await call(client, "get_memories", limit=1)
         rest = await call(client, "get_memories", after=page["next"])
         assert ["peanuts" in text for text in (*texts(page), *texts(rest))] == [True, False]
