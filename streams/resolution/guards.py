@@ -26,6 +26,7 @@ from mnemolog.streams.ends import GUARDS_OF_CONFIDENCE, SlotRules, guard_against
 from mnemolog.streams.merges import fill_one_slot
 from mnemolog.streams.text.assertions import tells_past
 from mnemolog.streams.text.differences import compare_subjects
+from mnemolog.streams.text.tokens import words_of
 
 KEPT_BESIDE: Final[frozenset[Guard]] = frozenset({"add_only", "lasting_value", "lost_slot"})
 """Guards by which a statement is added beside the known facts, and waits for no confirmation."""
@@ -188,7 +189,8 @@ def is_resend(known: Candidate, statement: StatementContext, rules: TurnRules) -
     since = statement.said_at - (known.said_at or known.true_from)
     if since > timedelta(seconds=rules.policy.resend_window):
         return False
-    return statement.fact.excerpt == known.excerpt and statement.confidence <= known.confidence
+    same_words = words_of(statement.fact.excerpt) == words_of(known.excerpt)  # typed again, it may lack its full stop
+    return same_words and statement.confidence <= known.confidence
 
 
 def is_late_news(

@@ -122,12 +122,20 @@ SECONDS, WINDOW = timedelta(seconds=4), timedelta(seconds=EffectivePolicy().rese
         pytest.param(SECONDS, {"rules": EffectivePolicy(resend_window=1)}, True, id="after a shorter window"),
     ],
 )
-@pytest.mark.parametrize("text", [MUNICH.text, "Mira is in Munich."])
+@pytest.mark.parametrize(
+    ("text", "excerpt"),
+    [
+        (MUNICH.text, "I live in Munich"),
+        ("Mira is in Munich.", "I live in Munich"),
+        (MUNICH.text, "I live in Munich."),
+        (MUNICH.text, "i live  in munich!"),
+    ],
+)
 def test_a_resend_confirms_nothing_that_is_held(
-    delay: timedelta, fields: dict[str, Any], confirms: bool, text: str
+    delay: timedelta, fields: dict[str, Any], confirms: bool, text: str, excerpt: str
 ) -> None:
     known, context = said_before(delay), decision_context(held(said_at=TODAY - delay), **fields)
-    said = {"text": text, "excerpt": known.excerpt}
+    said = {"text": text, "excerpt": excerpt}
     (event,) = decide_all([matched_fact(known, **said)], {0: llm_decision("KEEP", known)}, context)
     assert isinstance(event, PendingConfirmed if confirms else FactSkipped)
 
