@@ -1,6 +1,6 @@
 -- name: subject_links
 -- The facts that one of these entities was first said to be the subject of, as far as entities decide anything about
--- them: those with a key, what ended in favour of another fact, and what ended one. And with the entities that they are
+-- them: those with a key, what ends or once ended in favour of another fact, and what ended one. And with the entities that they are
 -- about, the facts about others that ended one of them, or that one of them ended.
 WITH own AS MATERIALIZED (
     SELECT DISTINCT link.fact_id, link.entity_id, f.key, f.superseded_by
@@ -19,11 +19,17 @@ ends AS MATERIALIZED (
     SELECT own.fact_id, ended.fact_id
     FROM own
     INNER JOIN facts AS ended ON own.fact_id = ended.superseded_by
+    UNION ALL
+    -- What a split has taken back, which its undo may bring back.
+    SELECT own.fact_id, former.superseded_by
+    FROM own
+    INNER JOIN former_states AS former ON own.fact_id = former.fact_id
+    WHERE former.superseded_by IS NOT NULL
 )
 
 SELECT fact_id, entity_id
 FROM own
-WHERE key IS NOT NULL OR fact_id IN (SELECT ends.fact_id FROM ends)
+WHERE key IS NOT NULL OR fact_id IN (SELECT unnest(ARRAY[ends.fact_id, ends.other_id]) FROM ends)
 UNION
 SELECT link.fact_id, link.current_id
 FROM ends

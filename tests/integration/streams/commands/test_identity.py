@@ -14,6 +14,7 @@ from mnemolog.schemas.commit import Commit
 from mnemolog.streams.llm.ports import NumberedConflict
 from tests.support.builders.model_replies import decision_json
 from tests.support.harnesses.named_people import NamedPeople, named_people
+from tests.support.harnesses.resolver_harness import SimilarEmbedder
 
 pytestmark = pytest.mark.postgres
 HOME: Final[dict[str, Any]] = {"key": "home_city", "single_valued": True}
@@ -204,6 +205,29 @@ async def test_an_end_that_was_told_of_another_person_is_taken_back(talk: Talk, 
     await talk.people.undo(commit)
     assert await talk.people.rows(query) == [before]
     assert await talk.people.is_rebuilt_equal()
+
+
+@pytest.mark.parametrize("verdict", ["REPLACE", "RETRACT", "CONTRADICT", "EXPIRE"])
+@pytest.mark.parametrize("slot", [HOME, {"key": None, "single_valued": False}], ids=["a home", "no slot"])
+async def test_an_end_that_a_split_took_back_comes_with_its_undo(
+    database: str, verdict: str, slot: dict[str, Any]
+) -> None:
+    query = "SELECT status, true_to FROM facts WHERE value = 'Bern'"
+    async with (
+        named_people(database, embedder=SimilarEmbedder()) as people,
+        AsyncMemoryClient(postgres=database) as client,
+    ):
+        talk = Talk(people, client)
+        await talk.say("Tom lives in Bern", "Tom", "Bern", certainty="weak", **slot)
+        (begun,) = await people.rows(query)
+        await talk.say("Tom lives in Rome", "Tom", "Rome", verdict, **slot)
+        (ended,) = await people.rows(query)
+        assert ended != begun
+        await talk.do("split", "Tom", "Tom Berg", "Rome")
+        assert await people.rows(query) == [begun]
+        await talk.do("undo", "-1")
+        assert await people.rows(query) == [ended]
+        assert await people.is_rebuilt_equal()
 
 
 async def test_what_was_merged_of_two_is_a_question_when_they_are_two_again(talk: Talk) -> None:

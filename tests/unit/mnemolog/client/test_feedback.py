@@ -31,7 +31,7 @@ def test_ids_are_found_in_their_order_and_each_once_and_what_is_none_is_named() 
     assert read_shown("used", FIRST)[0] == BOTH[:1]
     faults: list[tuple[Any, str]] = [
         ([str(BOTH[0])[:8]], r"shown\.0 must be a fact or its whole id"),
-        ([3], r"shown\.0 must be a fact or its whole id, not int"),
+        ([3], r"shown\.0 must be a fact or its whole id \(32 hex digits\)"),
         ({}, "shown must be a result, facts or whole ids, not a dict"),
         (None, "shown must be a result"),
     ]
