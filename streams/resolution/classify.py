@@ -75,8 +75,6 @@ def classify(matched: MatchedFact, rules: TurnRules) -> Classification:
     """In a raw turn there are only duplicates and new facts; under `add_only` only equal words are duplicates."""
     fact, thresholds = matched.fact, rules.thresholds
     bound = thresholds.duplicate if rules.infer else thresholds.raw_duplicate
-    active = (one for one in matched.candidates if one.status == "active")
-    of_slot = [one for one in active if rules.slot_relation(fact, one) != "other"]
     repeated = [  # the cheapest test first: each statement is compared with all of its candidates
         known
         for known in matched.candidates
@@ -85,7 +83,7 @@ def classify(matched: MatchedFact, rules: TurnRules) -> Classification:
         and texts_equivalent(fact.text, known.text)
         and not subjects_differ(fact, known, rules.user_names)
         and tells_again(fact, known, matched.candidates, rules)
-        and (known.key is not None or not of_slot)  # whether it or another value of the slot holds is to be decided
+        and (known.key is not None or not _has_slot_taken(matched, rules))
     ]
     equal = (known for known in repeated if known.content_hash == fact.content_hash)
     same = min(equal, key=lambda known: (known.status, known.key != fact.key), default=None)  # active before pending
@@ -137,6 +135,12 @@ def _has_news_since(fact: ExtractedFact, known: Candidate, candidates: Sequence[
 def _tells(one: ExtractedFact | Candidate) -> ActionHint:
     """What a fact says to have happened, by its extraction or by its words: "I sold my car" tells an end."""
     return "retract" if read(one.text).ending else one.action_hint
+
+
+def _has_slot_taken(matched: MatchedFact, rules: TurnRules) -> bool:
+    """Whether it names a slot that a known fact fills: which of the two values holds is to be decided."""
+    active = (one for one in matched.candidates if one.status == "active")
+    return any(rules.slot_relation(matched.fact, one) != "other" for one in active)
 
 
 def _has_value(fact: ExtractedFact, known: Candidate) -> bool:
