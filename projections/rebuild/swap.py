@@ -237,8 +237,9 @@ async def differing_objects(connection: RowConnection) -> list[str]:
 
 
 async def refuse_foreign_objects(connection: RowConnection) -> None:
-    live, own = await objects_of(connection, LIVE_SCHEMA), (await read_note(connection))["objects"]
-    if foreign := sorted(live.keys() - own.keys()):
+    """Raise `ForeignObjectsError` where the live schema holds, or bears, what this program does not make."""
+    live = await objects_of(connection, LIVE_SCHEMA)
+    if foreign := sorted(live.keys() - (await read_note(connection))["objects"].keys()):
         raise ForeignObjectsError(foreign)
 
 

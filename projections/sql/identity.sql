@@ -1,7 +1,7 @@
 -- name: subject_links
 -- The facts that one of these entities was first said to be the subject of, as far as entities decide anything about
--- them: those with a key, what ends or once ended in favour of another fact, and what ended one. And with the entities that they are
--- about, the facts about others that ended one of them, or that one of them ended.
+-- them: those with a key, what ends or once ended in favour of another fact, and what ended one. And with the entities
+-- that they are about, the facts about others that ended one of them, or that one of them ended.
 WITH own AS MATERIALIZED (
     SELECT DISTINCT link.fact_id, link.entity_id, f.key, f.superseded_by
     FROM fact_entities AS link

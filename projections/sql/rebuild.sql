@@ -27,42 +27,29 @@ SELECT to_regclass(%(table)s);
 SELECT partition, next_offset FROM {offsets};
 
 -- name: grants
--- What the owner has granted on the live schema and its tables, as statements for the rebuilt ones.
+-- What the owner has granted on the live schema, its tables and their columns, as statements for the rebuilt ones.
 SELECT
     format(
-        'GRANT %%s ON SCHEMA %%I TO %%s%%s',
-        acl.privilege_type, %(rebuilt)s::text,
+        'GRANT %%s%%s ON %%s TO %%s%%s',
+        acl.privilege_type, given.columns, given.target,
         CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,
         CASE WHEN acl.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
     ) AS statement
 FROM pg_namespace AS n
-CROSS JOIN LATERAL aclexplode(n.nspacl) AS acl
-WHERE n.nspname = %(live)s AND acl.grantee <> n.nspowner
-UNION ALL
-SELECT
-    format(
-        'GRANT %%s ON %%I.%%I TO %%s%%s',
-        acl.privilege_type, %(rebuilt)s::text, c.relname,
-        CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,
-        CASE WHEN acl.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
-    )
-FROM pg_class AS c
-INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
-CROSS JOIN LATERAL aclexplode(c.relacl) AS acl
-WHERE n.nspname = %(live)s AND c.relkind IN ('r', 'p', 'v') AND acl.grantee <> c.relowner
-UNION ALL
-SELECT
-    format(
-        'GRANT %%s (%%I) ON %%I.%%I TO %%s%%s',
-        acl.privilege_type, a.attname, %(rebuilt)s::text, c.relname,
-        CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,
-        CASE WHEN acl.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
-    )
-FROM pg_class AS c
-INNER JOIN pg_namespace AS n ON n.oid = c.relnamespace
-INNER JOIN pg_attribute AS a ON a.attrelid = c.oid AND NOT a.attisdropped
-CROSS JOIN LATERAL aclexplode(a.attacl) AS acl
-WHERE n.nspname = %(live)s;
+CROSS JOIN LATERAL (
+    SELECT n.nspacl AS acl, n.nspowner AS owner, '' AS columns, format('SCHEMA %%I', %(rebuilt)s::text) AS target
+    UNION ALL
+    SELECT c.relacl, c.relowner, '', format('%%I.%%I', %(rebuilt)s::text, c.relname)
+    FROM pg_class AS c
+    WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v')
+    UNION ALL
+    SELECT a.attacl, c.relowner, format(' (%%I)', a.attname), format('%%I.%%I', %(rebuilt)s::text, c.relname)
+    FROM pg_class AS c
+    INNER JOIN pg_attribute AS a ON a.attrelid = c.oid AND NOT a.attisdropped
+    WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v')
+) AS given
+CROSS JOIN LATERAL aclexplode(given.acl) AS acl
+WHERE n.nspname = %(live)s AND acl.grantee <> given.owner;
 
 -- name: objects
 -- All that a schema holds and all that hangs on it, whosever it is: a name, and a digest of how it is defined, both
