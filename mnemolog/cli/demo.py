@@ -285,9 +285,8 @@ def print_lines(*lines: str, indent: int = 2, style: str = "") -> None:
     """Write lines within 80 columns, indented by this and by the spaces that they begin with."""
     out = stdout()
     for line in lines:
-        text = line
-        space = " " * (indent + len(text) - len(text.lstrip(" ")))
-        text = textwrap.fill(text.lstrip(" "), COLUMNS, initial_indent=space, subsequent_indent=space)
+        space = " " * (indent + len(line) - len(line.lstrip(" ")))
+        text = textwrap.fill(line.lstrip(" "), COLUMNS, initial_indent=space, subsequent_indent=space)
         out.print(Text(text, style=style), soft_wrap=True)
 
 

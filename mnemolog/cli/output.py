@@ -56,11 +56,8 @@ class _Console(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=_shown(segment.text))
-
-
-def _shown(text: str) -> str:
-    return _OBEYED.sub("", text.replace("\t", " "))
+            text = _OBEYED.sub("", segment.text.replace("\t", " "))
+            yield segment if segment.control else segment._replace(text=text)
 
 
 def _console(*, stderr: bool) -> Console:

@@ -47,14 +47,13 @@ _MAX_STARTS: Final = 200  # braces and brackets of a reply at which its JSON is 
 _MAX_REPAIRED: Final = 200_000  # characters of a reply
 _NESTED: Final = re.compile(r"(?:[\[{]\s*){40}")
 """Deeper than any reply: to repair so many brackets takes seconds."""
-_THOUGHTS: Final = re.compile(
-    r"<(think|thinking|thought|reasoning)>.*?</\1>|\[THINK\].*?\[/THINK\]", re.DOTALL | re.IGNORECASE
-)
+_TAGS: Final = "think|thinking|thought|reasoning"
+_THOUGHTS: Final = re.compile(rf"<({_TAGS})>.*?</\1>|\[THINK\].*?\[/THINK\]", re.DOTALL | re.IGNORECASE)
 _REASONING: Final = re.compile(
-    r"^(?!\s*[{\[]).*(?:</(?:think|thinking|thought|reasoning)>|\[/THINK\]|<\|channel\|>final<\|message\|>)",
+    rf"^(?!\s*[{{\[]).*(?:</(?:{_TAGS})>|\[/THINK\]|<\|channel\|>final<\|message\|>)",
     re.DOTALL | re.IGNORECASE,
 )
-_THINKING: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
+_THINKING: Final = re.compile(rf"\s*(?:<(?:{_TAGS})>|\[THINK\])", re.IGNORECASE)
 _CUT: Final = re.compile(r"[}\]]\s*,\s*[^\s,}\]][^}\]]*$|^[^}\]]*[{\[][^}\]]*$")
 """An end of a text within an item."""
 _OPENING: Final = re.compile(r"[{\[]")
